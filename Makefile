@@ -19,7 +19,7 @@ CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
 	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
-.PHONY: help up test durations lint prove fuzz test-kubernetes test-federation soak bench lock clean
+.PHONY: help up test coverage durations lint prove fuzz test-kubernetes test-federation soak bench lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,6 +42,12 @@ lint: $(READY) ## Style, types and layers
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
 	@$(PYTEST) $(PARALLEL) $(USUAL)
+
+coverage: $(READY) ## Branch coverage of src by the usual tests (TESTS=paths for some of them); it fails for no figure
+	@rm -f .coverage .coverage.*
+	@-$(BIN)/coverage run -m pytest -q --show-capture=no -p no:schemathesis $(PARALLEL) $(USUAL) $(TESTS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --skip-covered --sort=cover | tail -n 40
 
 durations: $(READY) ## Record how long each test file takes, which decides the order of the next run
 	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) $(USUAL)
@@ -74,4 +80,4 @@ lock: $(READY) ## Resolve the dependencies anew
 		--extra kubernetes --group dev pyproject.toml --output-file requirements.lock
 
 clean: ## Remove what make built
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .coverage .coverage.* .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

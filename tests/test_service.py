@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from remuda.http.routes import Table
-from remuda.operations.saga import AnyBound
+from remuda.operations.saga import AnyBoundSaga
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp, ServicePorts
 from remuda.store.background import BackgroundTask
@@ -42,7 +42,7 @@ class SampleApp(ServiceApp[ServicePorts, dict[str, object]]):
         self.controller = Recorded(self.steps)
         super().__init__(ports, ByName(), url="https://sample.example.com")
 
-    def sagas(self) -> Sequence[AnyBound]:
+    def sagas(self) -> Sequence[AnyBoundSaga]:
         return ()
 
     def build_services(self) -> dict[str, object]:

@@ -61,7 +61,7 @@ async def _make(house: ComputeHouse, network: str, count: int) -> None:
 
 
 async def _scan(house: ComputeHouse) -> None:
-    await house.compute.drivers["instances"].resync()
+    await house.compute.running_controllers["instances"].resync()
     await house.settled()
 
 

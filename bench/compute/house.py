@@ -53,7 +53,7 @@ class ComputeHouse:
         while quiet < 3:
             await asyncio.sleep(_BREATH_S)
             await self.region.settled()
-            quiet = quiet + 1 if all(driver.is_idle for driver in self.compute.drivers.values()) else 0
+            quiet = quiet + 1 if all(driver.is_idle for driver in self.compute.running_controllers.values()) else 0
 
 
 @asynccontextmanager

@@ -80,7 +80,7 @@ async def monitor_beside(house: ComputeHouse) -> Monitor:
     """Return a monitor beside that of the house, which knows the projects there are."""
     compute = house.compute
     apart = replace(compute.ports, metrics=CollectorRegistry())
-    monitor = monitor_of(apart, compute.drivers["instances"].enqueue)
+    monitor = monitor_of(apart, compute.running_controllers["instances"].enqueue)
     learning = asyncio.ensure_future(monitor.allocations.watch_projects())
     await asyncio.sleep(_LEARNING_S)
     await _ended([learning])

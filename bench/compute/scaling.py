@@ -100,7 +100,7 @@ async def _site(bed: Bed, count: int, state: str) -> AsyncIterator[_Site]:
 def _following(house: ComputeHouse) -> ServerWatch:
     """Return what follows servers, beside that of the house."""
     apart = changed(house.compute.ports, metrics=CollectorRegistry())
-    return ServerWatch(apart, house.compute.drivers["instances"])
+    return ServerWatch(apart, house.compute.running_controllers["instances"])
 
 
 Work = Callable[[_Site, int], Awaitable[int]]

@@ -27,7 +27,7 @@ _STARTS = 5
 _LISTS = ("/compute/api/v2/instances", "/region/api/v2/servers")
 _LEAST_BYTES = 500
 """An item has more than this."""
-_SOON = '[compute]\ncheck_every = "1s"\n'
+_SOON = '[compute]\nmonitor_interval = "1s"\n'
 _SELDOM_S = 80.0
 """After so long the round that comes once in 72 has begun, too."""
 

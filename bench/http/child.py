@@ -22,7 +22,7 @@ from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.server.access_log import LineWriter
 from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.metrics import measure_loop_lag
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import prepare_interpreter
@@ -57,7 +57,7 @@ async def _serve_ours(file: Path, log: Path) -> None:
     store, duties = open_store(file, REGISTRY, SEALER), BackgroundTasks(clock)
     with log.open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
         app, metrics = build(store, sink, closing)
-        server = Server(app, clock=clock, randomness=randomness, count_closed=metrics.count_closed, closing=closing)
+        server = HttpServer(app, clock=clock, randomness=randomness, count_closed=metrics.count_closed, closing=closing)
         duties.start("loop lag", lambda: measure_loop_lag(metrics, clock))
         address = await server.start(ListenAddress(_LOCAL, 0))
         await _until_told(address.port)

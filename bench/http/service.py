@@ -7,7 +7,7 @@ from bench.http import wire
 from bench.kinds import MACHINE, ORGANIZATION, PROJECT, Machine, labels_of
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import Collection, Rendered, Viewed, split_etag
 from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route, Table
 from remuda.kernel.errors import NotFound, Unauthenticated
@@ -36,11 +36,11 @@ class Tokens:
             OPERATOR: Principal(subject="operator@example.com", type="user", access=AccessList(everywhere=_RIGHTS)),
         }
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether it is one of the two."""
         return credentials.token in self._known
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return who has this token."""
         principal = self._known.get(credentials.token or "")
         if principal is None:

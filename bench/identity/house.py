@@ -22,7 +22,7 @@ from remuda.access.principal import Principal
 from remuda.app import IDENTITY_PREFIX, registry
 from remuda.http.api import Api
 from remuda.http.asgi import ASGIApp
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.http.ratelimit import RateLimit
 from remuda.http.responses import Rendered, split_etag
 from remuda.http.routes import AnyRoute, Call, Nothing, Table
@@ -117,7 +117,7 @@ class House:
 
     async def principal(self, token: str) -> Principal:
         """Return whose token it is."""
-        return await self.identity.authenticator.authenticate(Credentials(token=token))
+        return await self.identity.authenticator.authenticate(RequestCredentials(token=token))
 
     async def settled(self) -> None:
         """Return when the controllers have nothing more to do."""

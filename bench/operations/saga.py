@@ -11,7 +11,7 @@ from remuda.kernel.errors import NotFound, RemudaError, Unavailable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.kinds import Operation
 from remuda.operations.reporter import Timeline
-from remuda.operations.saga import Bound, Saga, Step, Work
+from remuda.operations.saga import BoundSaga, Saga, Step, Work
 from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -91,7 +91,7 @@ def operations_on(ground: Ground) -> Operations:
     """Return what runs the sagas, with a timeline as in production."""
     return Operations(
         ground.store,
-        [Bound(saga, ground) for saga in (BUILD, BUILD_IN_VAIN)],
+        [BoundSaga(saga, ground) for saga in (BUILD, BUILD_IN_VAIN)],
         clock=SystemClock(),
         randomness=SystemRandomness(),
         reporter=Timeline(),

@@ -77,7 +77,7 @@ async def _make(house: House, network: str, count: int) -> None:
 
 
 async def _scan(house: House) -> None:
-    await house.region.drivers["servers"].resync()
+    await house.region.running_controllers["servers"].resync()
     await house.settled()
 
 
@@ -85,7 +85,9 @@ async def _poll(house: House) -> Work:
     """Return a poll: the first time it sees all servers anew, from then on all are as they were."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
-    poll = new_monitor(apart, region.providers, region.drivers["servers"].enqueue).region_tasks(REGION).poller
+    poll = (
+        new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION).poller
+    )
     return partial(poll.poll, need((await region.providers.get(REGION)).provider.servers))
 
 

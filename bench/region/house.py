@@ -97,7 +97,7 @@ class House:
         quiet = 0
         while quiet < 3:
             await asyncio.sleep(_BREATH_S)
-            quiet = quiet + 1 if all(driver.is_idle for driver in self.region.drivers.values()) else 0
+            quiet = quiet + 1 if all(driver.is_idle for driver in self.region.running_controllers.values()) else 0
 
 
 @asynccontextmanager

@@ -72,7 +72,7 @@ def eyes(house: House) -> RegionTasks:
     """Return a monitor's eyes, beside those of the house."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())
-    return new_monitor(apart, region.providers, region.drivers["servers"].enqueue).region_tasks(REGION)
+    return new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION)
 
 
 async def poll_share(house: House, watch: RegionTasks) -> float:

@@ -33,7 +33,11 @@ async def _spent(bed: Bed) -> tuple[float, float]:
     async with fleet(bed, bed.sizes.fleet) as house:
         region, count = house.region, bed.sizes.fleet
         apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
-        poll = new_monitor(apart, region.providers, region.drivers["servers"].enqueue).region_tasks(REGION).poller
+        poll = (
+            new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue)
+            .region_tasks(REGION)
+            .poller
+        )
         servers = need((await region.providers.get(REGION)).provider.servers)
         await poll.poll(servers)
         assert poll.pending == count, "all are new"

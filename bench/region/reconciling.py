@@ -83,7 +83,7 @@ async def _furnished(bed: Bed, networks: int, servers: int) -> AsyncIterator[_Si
 def _scanning(site: _Site, count: int) -> Subject:
     async def turn(_: int) -> float:
         start = time.process_time()
-        assert await site.house.region.drivers["servers"].resync() == count
+        assert await site.house.region.running_controllers["servers"].resync() == count
         await site.house.settled()
         return spent_us(start, count)
 

@@ -37,7 +37,7 @@ from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.metrics import Metrics, measure_loop_lag
-from remuda.http.server.server import ListenAddress, Listener, Server, listen
+from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
@@ -177,23 +177,23 @@ async def run(
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
         with _signals() as stop:
-            async with _opened(settings, kinds) as (ground, listener), services(ground) as assembled:
-                await _serve(ground, settings, assembled, listener, sink, announce, stop)
+            async with _opened(settings, kinds) as (ports, listener), services(ports) as running:
+                await _serve(ports, settings, running, listener, sink, announce, stop)
 
 
 async def _serve(
-    ground: ProcessPorts,
+    ports: ProcessPorts,
     settings: Settings,
     services: ProcessServices,
-    listener: Listener,
+    listener: BoundSocket,
     sink: Sink,
     announce: Callable[[ListenAddress], None],
     stop: _Stop,
 ) -> None:
-    metrics = Metrics(ground.metrics, [PROCESS, *(one.table for one in services.mounted)])
-    server = _server(ground, settings, metrics, _app(ground, services, metrics), sink)
-    tasks = BackgroundTasks(ground.clock)
-    tasks.start("loop lag", lambda: measure_loop_lag(metrics, ground.clock))
+    metrics = Metrics(ports.metrics, [PROCESS, *(one.table for one in services.mounted)])
+    server = _server(ports, settings, metrics, _app(ports, services, metrics), sink)
+    tasks = BackgroundTasks(ports.clock)
+    tasks.start("loop lag", lambda: measure_loop_lag(metrics, ports.clock))
     stop.abort = server.hurry
     try:
         address = await server.start(listener)
@@ -205,8 +205,8 @@ async def _serve(
         await tasks.stop()
 
 
-def _app(ground: ProcessPorts, services: ProcessServices, metrics: Metrics) -> Mounts:
-    store = ground.store
+def _app(ports: ProcessPorts, services: ProcessServices, metrics: Metrics) -> Mounts:
+    store = ports.store
     pages = ProcessPages(
         description=describe(),
         checks=[store_check(lambda: store.integrity, lambda: store.failing), *services.checks],
@@ -217,20 +217,20 @@ def _app(ground: ProcessPorts, services: ProcessServices, metrics: Metrics) -> M
     return Mounts(services.mounted, front, reserved=PAGES)
 
 
-def _server(ground: ProcessPorts, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink) -> Server:
-    clock, randomness = ground.clock, ground.randomness
-    return Server(
+def _server(ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink) -> HttpServer:
+    clock, randomness = ports.clock, ports.randomness
+    return HttpServer(
         AccessLog(app, clock=clock, randomness=randomness, metrics=metrics, sink=sink),
         clock=clock,
         randomness=randomness,
         count_closed=metrics.count_closed,
-        closing=ground.closing,
-        patience=_within_descriptors(settings.connection_limits),
+        closing=ports.closing,
+        limits=_within_descriptors(settings.connection_limits),
     )
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, Listener]]:
+async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, BoundSocket]]:
     randomness = SystemRandomness()
     data = DataDirectory(settings.data)
     sealer = data.prepare(randomness)
@@ -262,13 +262,13 @@ def _metrics() -> CollectorRegistry:
     return metrics
 
 
-def _within_descriptors(patience: ConnectionLimits) -> ConnectionLimits:
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
     """Raise the limit of file descriptors to its maximum, and limit connections accordingly."""
     _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if maximum == resource.RLIM_INFINITY:
-        return patience
-    return dataclasses.replace(patience, connections=max(1, min(patience.connections, maximum - _SPARE_DESCRIPTORS)))
+        return limits
+    return dataclasses.replace(limits, connections=max(1, min(limits.connections, maximum - _SPARE_DESCRIPTORS)))
 
 
 @contextmanager
@@ -280,10 +280,10 @@ def _signals() -> Iterator[_Stop]:
     def handle() -> None:
         if stop.requested.is_set():
             stop.abort()
-            remove_handlers()
+            restore_signals()
         stop.requested.set()
 
-    def remove_handlers() -> None:
+    def restore_signals() -> None:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
 
@@ -292,4 +292,4 @@ def _signals() -> Iterator[_Stop]:
     try:
         yield stop
     finally:
-        remove_handlers()
+        restore_signals()

@@ -17,11 +17,11 @@ from remuda.http.watch import HEARTBEAT_S, WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
-from remuda.operations.recovery import Recovery
+from remuda.operations.recovery import OperationRecovery
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.reporter import Reporters, Timeline
 from remuda.operations.runner import OperationSettings
-from remuda.operations.saga import AnyBound, Sagas
+from remuda.operations.saga import AnyBoundSaga, Sagas
 from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.leader import Leader, SingleProcess
@@ -70,7 +70,7 @@ class ServicePorts:
         )
 
 
-def operations_of(ports: ServicePorts, sagas: Sequence[AnyBound]) -> Operations:
+def operations_of(ports: ServicePorts, sagas: Sequence[AnyBoundSaga]) -> Operations:
     """Return the operations of a service, with their timeline and metrics."""
     metrics = ports.operation_metrics or OperationMetrics(Sagas([]), ports.metrics)
     metrics.show(Sagas([each.saga for each in sagas]))
@@ -133,12 +133,12 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.services = self.build_services()
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s)
         self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
-        self.drivers = {controller.name: controller for controller in self.controllers()}
-        self._recovery = Recovery(self.operations, is_alone=ports.is_only_process)
+        self.running_controllers = {controller.name: controller for controller in self.controllers()}
+        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_only_process)
         self._background = BackgroundTasks(ports.clock)
 
     @abstractmethod
-    def sagas(self) -> Sequence[AnyBound]:
+    def sagas(self) -> Sequence[AnyBoundSaga]:
         """Return the operations."""
 
     @abstractmethod
@@ -170,13 +170,13 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self._background.start("forgetting", self._recovery.run_retention)
         for name, task in self.background():
             self._background.start(name, task)
-        for controller in self.drivers.values():
+        for controller in self.running_controllers.values():
             await controller.start()
 
     async def stop(self) -> None:
         """Stop the controllers, the background tasks and the operations."""
         self.ports.closing.set()
-        for controller in self.drivers.values():
+        for controller in self.running_controllers.values():
             await controller.stop()
         await self._background.stop()
         await self.operations.stop()
@@ -184,4 +184,4 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
 
     def check(self) -> Iterable[tuple[str, str]]:
         """Return the reasons why the service is not ready for requests."""
-        return unsynced_controllers(self.drivers.values())
+        return unsynced_controllers(self.running_controllers.values())

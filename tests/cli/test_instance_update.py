@@ -24,7 +24,7 @@ def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
     before = user.json("instance", "show", "planned")
     shown = user("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
     assert "Lost      The public address is released" in shown
-    assert "\n          Everything on the root disk is lost.\n" in shown
+    assert "\n          Data on the root disk is lost.\n" in shown
     assert f"private address {before['status']['privateIP']}" in shown
     assert "Quota     gpus 0 -> 1 (+1), floatingips 1 -> 0 (-1)\n" in shown
     assert "Downtime  It is down while a server starts" in shown
@@ -77,7 +77,7 @@ def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Te
     small = flavor_of(user, "grow")
     code, shown, said = user.typed("instance", "update", "grow", "--flavor", "sim-standard-4")
     assert code == 1
-    assert "Lost      Everything on the root disk is lost.\n" in shown
+    assert "Lost      Data on the root disk is lost.\n" in shown
     assert said == (
         "Its server is replaced. It loses its root disk, its SSH host keys and what runs on it. "
         "Confirmation needs a terminal: add --yes to confirm.\n"

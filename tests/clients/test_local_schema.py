@@ -40,24 +40,24 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk
 async def test_what_is_read_here_is_what_is_read_there(
     tmp_path: Path, kind: Any, view: EtagView[Any, Any], read_as: Any
 ) -> None:
-    async with running(tmp_path) as house:
-        await _all_sorts(house)
-        found = (await house.store.list(kind, limit=100)).items
+    async with running(tmp_path) as system:
+        await _all_sorts(system)
+        found = (await system.store.list(kind, limit=100)).items
         assert found
         for each in found:
             shown = Viewed(view, each)
             assert shown.schema() == msgspec.json.decode(shown.rendered().body, type=read_as)
 
 
-async def _all_sorts(house: RegionEnvironment) -> None:
+async def _all_sorts(system: RegionEnvironment) -> None:
     routes = [{"prefix": "10.9.0.0/16", "nexthop": "10.0.0.9"}]
-    network = await house.network(dnsNameservers=["9.9.9.9"], routes=routes)
+    network = await system.network(dnsNameservers=["9.9.9.9"], routes=routes)
     rule = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "10.0.0.0/8"}
-    group = await house.made("/api/v2/securitygroups", "web", {"networkId": network, "rules": [rule]})
-    place = {"organizationId": house.organization, "projectId": house.project}
-    authority = await house.made("/api/v2/sshcertificateauthorities", "ca", place | {"publicKey": KEY})
+    group = await system.made("/api/v2/securitygroups", "web", {"networkId": network, "rules": [rule]})
+    place = {"organizationId": system.organization, "projectId": system.project}
+    authority = await system.made("/api/v2/sshcertificateauthorities", "ca", place | {"publicKey": KEY})
     networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.5.0.0/24"]}
-    server = await house.server(
+    server = await system.server(
         network, sshCertificateAuthorityId=authority, networking=networking, userData="I2Nsb3VkLWNvbmZpZwp7fQo="
     )
-    await house.until(f"/api/v2/servers/{server}", "provisioned")
+    await system.until(f"/api/v2/servers/{server}", "provisioned")

@@ -14,7 +14,7 @@ from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Amount, Charge, ProjectRef, StaleTokenError
-from tests.clients.both_transports import TRANSPORTS, Ground, followed, quota_client_of
+from tests.kit.both_transports import TRANSPORTS, FollowedServices, followed, quota_client_of
 from tests.kit.identity.environment import ORGANIZATIONS, expect
 
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"
@@ -25,11 +25,11 @@ each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 
 @asynccontextmanager
-async def asked(directory: Path, transport: str) -> AsyncIterator[tuple[Ground, QuotaClient, ProjectRef]]:
+async def asked(directory: Path, transport: str) -> AsyncIterator[tuple[FollowedServices, QuotaClient, ProjectRef]]:
     """Run identity, and a service that asks it."""
-    async with followed(directory, transport, service=REGION) as ground:
-        house = ground.house
-        yield ground, quota_client_of(ground, REGION), ProjectRef(house.organization, house.project)
+    async with followed(directory, transport, service=REGION) as environment:
+        system = environment.system
+        yield environment, quota_client_of(environment, REGION), ProjectRef(system.organization, system.project)
 
 
 def charge(payer: ProjectRef, number: int = 1, committed: int = 2) -> Charge:
@@ -49,8 +49,8 @@ async def test_a_project_is_there_or_not(tmp_path: Path, transport: str) -> None
 
 @each_transport
 async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path, transport: str) -> None:
-    async with asked(tmp_path, transport) as (ground, client, place):
-        store = ground.house.store
+    async with asked(tmp_path, transport) as (environment, client, place):
+        store = environment.system.store
         for _ in range(2):
             await client.refer(place, REFERENCE)
         assert (await store.get(Project, place.project)).metadata.finalizers.count(REFERENCE) == 1
@@ -59,7 +59,7 @@ async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path
         with pytest.raises(Invalid):
             await client.refer(place, "nonsense")
 
-        root = ground.house.identity.client(ground.house.identity.root)
+        root = environment.system.identity.client(environment.system.identity.root)
         path = f"{ORGANIZATIONS}/{place.organization}/projects/{place.project}"
         expect(await root.delete(path), 202)
         with pytest.raises(Malformed, match="being deleted"):
@@ -67,30 +67,30 @@ async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path
         assert await client.has_project(place.organization, place.project), "it is kept"
         for _ in range(2):
             await client.unrefer(place, REFERENCE)
-        await ground.house.identity.eventually("the project is gone", lambda: _lacks(client, place))
+        await environment.system.identity.eventually("the project is gone", lambda: _lacks(client, place))
         await client.unrefer(place, REFERENCE)
 
 
 @each_transport
 async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, transport: str) -> None:
-    async with asked(tmp_path, transport) as (ground, client, place):
+    async with asked(tmp_path, transport) as (environment, client, place):
         wanted = charge(place)
         assert not await client.confirm(wanted), "nothing is held"
         for _ in range(2):
             await client.allocate(wanted)
-        assert await _used(ground, place) == 2
+        assert await _used(environment, place) == 2
         assert await client.confirm(wanted)
         await client.change(replace(wanted, amounts=(Amount("networks", 3),)))
-        assert await _used(ground, place) == 3
+        assert await _used(environment, place) == 3
         with pytest.raises(AlreadyExists):
             await client.allocate(replace(wanted, operation=ABSENT))
-        assert await _used(ground, place) == 3
+        assert await _used(environment, place) == 3
         for _ in range(2):
             await client.release(wanted)
-        assert await _used(ground, place) == 0
+        assert await _used(environment, place) == 0
         assert not await client.confirm(wanted)
         await client.allocate(wanted)
-        assert await _used(ground, place) == 2, "what was given back can be held again"
+        assert await _used(environment, place) == 2, "what was given back can be held again"
 
 
 @each_transport
@@ -113,19 +113,19 @@ async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, tra
 async def test_what_is_released_permanently_is_not_allocated_with_an_older_token(
     tmp_path: Path, transport: str
 ) -> None:
-    async with asked(tmp_path, transport) as (ground, client, place):
+    async with asked(tmp_path, transport) as (environment, client, place):
         await client.allocate(charge(place))
         for _ in range(2):
             await client.release(replace(charge(place), fencing_token=3), permanently=True)
         with pytest.raises(StaleTokenError):
             await client.allocate(replace(charge(place), fencing_token=3))
-        assert await _used(ground, place) == 0
+        assert await _used(environment, place) == 0
 
 
 @each_transport
 async def test_no_more_is_held_than_there_may_be(tmp_path: Path, transport: str) -> None:
-    async with asked(tmp_path, transport) as (ground, client, place):
-        root = ground.house.identity.client(ground.house.identity.root)
+    async with asked(tmp_path, transport) as (environment, client, place):
+        root = environment.system.identity.client(environment.system.identity.root)
         limits = {"quotas": [{"kind": "networks", "quantity": 2}]}
         expect(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
         await client.allocate(charge(place))
@@ -134,7 +134,7 @@ async def test_no_more_is_held_than_there_may_be(tmp_path: Path, transport: str)
             await client.allocate(charge(place, 2), asker)
         with pytest.raises(Forbidden):
             await client.change(charge(place, committed=3))
-        assert await _used(ground, place) == 2
+        assert await _used(environment, place) == 2
 
 
 @each_transport
@@ -142,8 +142,11 @@ async def test_everything_that_is_held_in_a_project_is_told_however_much_it_is(
     tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "_PAGE", 2)
-    async with followed(tmp_path, transport, service=COMPUTE) as ground:
-        client, place = quota_client_of(ground, COMPUTE), ProjectRef(ground.house.organization, ground.house.project)
+    async with followed(tmp_path, transport, service=COMPUTE) as environment:
+        client, place = (
+            quota_client_of(environment, COMPUTE),
+            ProjectRef(environment.system.organization, environment.system.project),
+        )
         for number in (1, 2, 3):
             await client.allocate(charge(place, number, committed=1))
         held = [each async for each in client.list_allocations(place)]
@@ -159,7 +162,7 @@ async def _lacks(client: QuotaClient, place: ProjectRef) -> bool:
     return not await client.has_project(place.organization, place.project)
 
 
-async def _used(ground: Ground, place: ProjectRef) -> int:
-    root = ground.house.identity.client(ground.house.identity.root)
+async def _used(environment: FollowedServices, place: ProjectRef) -> int:
+    root = environment.system.identity.client(environment.system.identity.root)
     quotas: Any = expect(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
     return next(int(each["used"]) for each in quotas["quotas"] if each["kind"] == "networks")

@@ -9,7 +9,7 @@ from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.port import IdentityApi
 from remuda.kernel.randomness import SystemRandomness
 from remuda.quota.client import QuotaClient
-from tests.clients.both_transports import Serving, client_of, free_port, remote_of
+from tests.kit.both_transports import Serving, client_of, free_port, remote_of
 from tests.kit.region.environment import running
 from tests.kit.region.project_deletion import end_project, left_of, until_project_is_gone
 
@@ -28,16 +28,16 @@ async def test_a_project_ends_with_all_that_region_has_in_it(tmp_path: Path) -> 
             identity=remote_of(IdentityApi, IDENTITY, client),
             delegation=Delegation(service=service, randomness=SystemRandomness()),
         )
-        async with running(tmp_path, identity=identity) as house:
-            serving = Serving(house.identity.asgi, port)
+        async with running(tmp_path, identity=identity) as system:
+            serving = Serving(system.identity.asgi, port)
             await serving.start()
-            server = await house.server(await house.network())
-            await house.until(f"/api/v2/servers/{server}", "provisioned")
+            server = await system.server(await system.network())
+            await system.until(f"/api/v2/servers/{server}", "provisioned")
             await serving.stop()
-            await end_project(house)
+            await end_project(system)
             await asyncio.sleep(0.5)
-            assert await left_of(house) != {}, "region has not heard of it"
+            assert await left_of(system) != {}, "region has not heard of it"
             await serving.start()
-            await until_project_is_gone(house, within_s=WITHIN_S)
-            assert await left_of(house) == {}
+            await until_project_is_gone(system, within_s=WITHIN_S)
+            assert await left_of(system) == {}
             await serving.stop()

@@ -12,7 +12,7 @@ from remuda.clients.watch import Changed, Restarted, Synced
 from remuda.compute.instances.server_watch import AllServers, watch_servers
 from remuda.compute.names import INSTANCE_TAG
 from remuda.region.port import RegionApi
-from tests.clients.both_transports import SERVICE, TRANSPORTS, Ground, followed
+from tests.kit.both_transports import SERVICE, TRANSPORTS, FollowedServices, followed
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import STANDARD, UBUNTU, RegionEnvironment
 
@@ -21,26 +21,26 @@ OWNER = "f0000000-0000-4000-8000-0000000000aa"
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_that_all_servers_of_instances_are_told_is_said(tmp_path: Path, transport: str) -> None:
-    async with followed(tmp_path, transport) as ground:
-        network = await ground.house.network()
-        await ground.house.server(network, "of-nobody")
-        ours = {await _tagged(ground.house, network, name) for name in ("first", "second")}
-        *seen, all_told = await _heard(ground.region, 3)
+    async with followed(tmp_path, transport) as environment:
+        network = await environment.system.network()
+        await environment.system.server(network, "of-nobody")
+        ours = {await _tagged(environment.system, network, name) for name in ("first", "second")}
+        *seen, all_told = await _heard(environment.region, 3)
         assert all_told == AllServers(frozenset(ours))
         assert {each.item.metadata.id for each in seen} == ours
 
 
 async def test_the_garbage_collector_need_not_look_at_the_ids_of_all_that_were_told(tmp_path: Path) -> None:
-    async with followed(tmp_path, "local") as ground:
-        await _servers(ground)
-        *_, all_told = await _heard(ground.region, 3)
+    async with followed(tmp_path, "local") as environment:
+        await _servers(environment)
+        *_, all_told = await _heard(environment.region, 3)
         (what_holds_them,) = gc.get_referents(all_told.ids)
         assert not gc.is_tracked(what_holds_them), "100,000 of them would hold the loop"
 
 
 async def test_whatever_went_before_all_was_told_anew_is_not_among_what_is_there(tmp_path: Path) -> None:
-    async with followed(tmp_path, "local") as ground:
-        one, other = await _servers(ground)
+    async with followed(tmp_path, "local") as environment:
+        one, other = await _servers(environment)
 
         async def script() -> AsyncGenerator[Any]:
             for each in (
@@ -59,20 +59,20 @@ async def test_whatever_went_before_all_was_told_anew_is_not_among_what_is_there
         assert heard == [{one.metadata.id}, {one.metadata.id}]
 
 
-async def _servers(ground: Ground) -> list[Any]:
-    network = await ground.house.network()
-    ids = [await _tagged(ground.house, network, name) for name in ("one", "other")]
-    known = await ground.follow(ground.region.watch_servers()).until_synced()
+async def _servers(environment: FollowedServices) -> list[Any]:
+    network = await environment.system.network()
+    ids = [await _tagged(environment.system, network, name) for name in ("one", "other")]
+    known = await environment.follow(environment.region.watch_servers()).until_synced()
     return [known[each] for each in ids]
 
 
-async def _tagged(house: RegionEnvironment, network: str, name: str) -> str:
+async def _tagged(system: RegionEnvironment, network: str, name: str) -> str:
     """Make a server that says it belongs to an instance."""
     body = {
         "metadata": {"name": name, "tags": [{"name": INSTANCE_TAG, "value": OWNER}]},
         "spec": {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU},
     }
-    service = house.service(SERVICE, actor="ann@example.com", organization=house.organization, project=house.project)
+    service = system.service(SERVICE, actor="ann@example.com", organization=system.organization, project=system.project)
     return str(expect(await service.post("/api/v2/servers", body), 201)["metadata"]["id"])
 
 

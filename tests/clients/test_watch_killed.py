@@ -16,7 +16,7 @@ from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.port import IdentityApi
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from tests.clients.both_transports import QUICK, Certified, Following, free_port
+from tests.kit.both_transports import QUICK, Certified, Following, free_port
 from tests.kit.processes.program import Running, running
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}

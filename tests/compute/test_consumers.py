@@ -70,7 +70,7 @@ async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: Comput
 async def _alone(compute: ComputeEnvironment) -> Controller:
     """End what is done beside the controller, and go on without it."""
     await compute.app.stop()
-    (driver,) = compute.app.drivers.values()
+    (driver,) = compute.app.running_controllers.values()
     await driver.start()
     return driver
 

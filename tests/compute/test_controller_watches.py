@@ -206,7 +206,7 @@ async def test_an_instance_at_rest_is_looked_at_again_without_a_write(compute: C
     instance = await made(compute, await network_of(compute))
     await rest(compute)
     before = await stored(compute, instance)
-    (driver,) = compute.app.drivers.values()
+    (driver,) = compute.app.running_controllers.values()
     assert await driver.resync() == 1
     await rest(compute)
     assert (await stored(compute, instance)).version == before.version

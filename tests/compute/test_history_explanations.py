@@ -115,7 +115,7 @@ def test_without_region_it_tells_that_and_judges_no_network() -> None:
 def test_an_operation_that_is_open_says_whose_it_is() -> None:
     told = explain(known(instance(FINE), operations=[operation("done"), operation("running")]))
     (wait,) = told.waiting_for
-    assert (wait.reason, wait.since) == ("OperationOpen", SINCE)
+    assert (wait.reason, wait.since) == ("OperationRunning", SINCE)
     assert "instance.update, requested by ann@acme.com, is running" in wait.message
 
 
@@ -209,7 +209,7 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
     [
         (DeletionCause("DeletionRequested", "ann@acme.com"), "deletion was requested by ann@acme.com"),
         (DeletionCause("NetworkDeleted", ""), "its network was deleted"),
-        (DeletionCause("Undone", ""), "its create operation was rolled back"),
+        (DeletionCause("CreateRolledBack", ""), "its create operation was rolled back"),
         (None, "the cause is not recorded"),
     ],
 )

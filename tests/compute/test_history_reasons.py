@@ -61,7 +61,7 @@ def values(argument: ast.expr, path: Path) -> Iterator[str]:
 
 def test_the_walk_finds_the_reasons_that_are_known_to_be_there() -> None:
     found = {word for path in files() for word, _ in given_in(path)}
-    assert {"QuotaExceeded", "NoCapacity", "AddressesExhausted", "DependencyNotReady", "OperationOpen"} <= found
+    assert {"QuotaExceeded", "NoCapacity", "AddressesExhausted", "DependencyNotReady", "OperationRunning"} <= found
     assert {"MassDeletion", "InUse", "HasChildren", "Errored", "Deprovisioning"} <= found
 
 
@@ -103,7 +103,7 @@ def events_in(path: Path) -> Iterator[str]:
                 yield from event_words(event, path)
             case ast.Call(func=ast.Name(id="requested_event"), args=[_, _, _, event, *_]):
                 yield from event_words(event, path)
-            case ast.Call(func=ast.Attribute(attr="_tell"), args=[_, _, event, *_]):
+            case ast.Call(func=ast.Attribute(attr="_record"), args=[_, _, event, *_]):
                 yield from event_words(event, path)
 
 

@@ -1,4 +1,4 @@
-"""Every state that an instance can be in, explained: tests/golden/explanations.txt is what people read.
+"""Every state that an instance can be in, explained: tests/golden/texts/explanations.txt is what people read.
 
 `REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it anew: then read what changed.
 """
@@ -17,7 +17,7 @@ from remuda.operations.kinds import Failure
 from tests.kit.compute.explanations import FINE, NOW, SINCE, instance, known, operation, said, server, showing
 from tests.kit.compute.region_api import network_read
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
+GOLDEN = Path(__file__).parents[1] / "golden" / "texts" / "explanations.txt"
 IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 
 GOING = network_read(is_deleting=True)

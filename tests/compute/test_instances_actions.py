@@ -138,7 +138,7 @@ def _odd(compute: ComputeEnvironment, found: str) -> float:
 
 async def _stop_drivers(compute: ComputeEnvironment) -> None:
     """Leave everything as it is from now on."""
-    for driver in (*compute.app.drivers.values(), *compute.region.app.drivers.values()):
+    for driver in (*compute.app.running_controllers.values(), *compute.region.app.running_controllers.values()):
         await driver.stop()
 
 
@@ -193,7 +193,7 @@ async def test_m09_the_server_of_an_earlier_instance_of_the_name_is_left_alone(c
 
 async def test_m09_an_instance_whose_server_is_not_at_its_provider_says_so(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
-    for driver in compute.region.app.drivers.values():
+    for driver in compute.region.app.running_controllers.values():
         await driver.stop()
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     while (await compute.store.list(Server)).items == []:

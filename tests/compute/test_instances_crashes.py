@@ -15,8 +15,8 @@ from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
-from tests.clients.both_transports import QUICK, free_port
 from tests.kit.asgi.client import Client
+from tests.kit.both_transports import QUICK, free_port
 from tests.kit.compute.apart import Certified, MachinePorts, Reaching
 from tests.kit.compute.environment import INSTANCES, SERVICE
 from tests.kit.compute.requests import DEBIAN, at, made

@@ -161,7 +161,7 @@ async def test_c12_an_instance_whose_labels_were_damaged_is_nobodys_and_keeps_no
     tenant = await settle(compute)
     damaged = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "one")))
     whole = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "two")))
-    for driver in compute.app.drivers.values():
+    for driver in compute.app.running_controllers.values():
         await driver.stop()
     found = await compute.store.get(ComputeInstance, damaged)
     labels = {key: value for key, value in found.metadata.labels.items() if key != label}

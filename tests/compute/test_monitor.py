@@ -212,7 +212,7 @@ async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_
     assert findings(compute, "server-without-instance") == 1
 
 
-@options(settings=ComputeSettings(check_every=timedelta(seconds=20)))
+@options(settings=ComputeSettings(monitor_interval=timedelta(seconds=20)))
 async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute: ComputeEnvironment) -> None:
     region, identity = compute.region, compute.app.ports.identity
     charge = Charge(
@@ -308,7 +308,7 @@ async def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended(
         assert await held(compute) == []
 
 
-@options(settings=ComputeSettings(check_every=timedelta(seconds=20)))
+@options(settings=ComputeSettings(monitor_interval=timedelta(seconds=20)))
 async def test_it_looks_as_often_as_it_is_told(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     await choose(compute, instance, server_id=NOBODY)

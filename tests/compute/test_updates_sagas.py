@@ -70,7 +70,12 @@ def _changed(flavor: str, gpus: int, *, is_public: bool, was_public: bool) -> Ch
     )
     judged = _judged(is_public=was_public)
     return ChangedInstance(
-        id=judged.name, before=previous_state(judged), wanted=wanted, by=requester_of(ANN), now=NOW, gpus=gpus
+        id=judged.name,
+        previous=previous_state(judged),
+        requested=wanted,
+        requester=requester_of(ANN),
+        requested_at=NOW,
+        gpus=gpus,
     )
 
 
@@ -142,9 +147,9 @@ def test_what_an_operation_remembers_is_sealed_and_can_be_read_again() -> None:
     )
     again = read_input(UPDATE_INSTANCE, spec)
     assert again == change
-    assert isinstance(again.before.spec, InstanceSpec)
+    assert isinstance(again.previous.spec, InstanceSpec)
     found = _judged(is_public=False)
-    assert changed_instance(found, again.wanted, ANN, NOW, gpus=4).spec.user_data is not None
+    assert changed_instance(found, again.requested, ANN, NOW, gpus=4).spec.user_data is not None
 
 
 class Slow:

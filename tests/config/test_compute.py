@@ -30,8 +30,8 @@ def test_every_setting_of_compute_but_its_addresses_can_be_configured() -> None:
 
 
 def test_what_is_set_reaches_compute(tmp_path: Path) -> None:
-    told = settings('[compute]\nlook_again = "7s"\ncheck_every = "1m"\nstuck_after = "2h"', tmp_path)
-    assert (told.look_again, told.check_every, told.stuck_after) == (
+    told = settings('[compute]\nabsence_delay = "7s"\nmonitor_interval = "1m"\nstalled_after = "2h"', tmp_path)
+    assert (told.absence_delay, told.monitor_interval, told.stalled_after) == (
         timedelta(seconds=7),
         timedelta(minutes=1),
         timedelta(hours=2),
@@ -39,8 +39,8 @@ def test_what_is_set_reaches_compute(tmp_path: Path) -> None:
 
 
 def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
-    told = settings('[compute]\ncheck_every = "1m"', tmp_path, {"REMUDA_COMPUTE__CHECK_EVERY": "90s"})
-    assert told.check_every == timedelta(seconds=90)
+    told = settings('[compute]\nmonitor_interval = "1m"', tmp_path, {"REMUDA_COMPUTE__MONITOR_INTERVAL": "90s"})
+    assert told.monitor_interval == timedelta(seconds=90)
 
 
 def test_tokens_come_from_where_identity_says_that_it_is(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_tokens_come_from_where_identity_says_that_it_is(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('look_again = "0s"', "compute.look_again in FILE is zero: write a duration of at least 1s."),
-        ("check_every = 300", "compute.check_every in FILE is a number where a duration is needed"),
-        ('stuck_aftr = "1h"', "compute.stuck_aftr in FILE is not a setting: did you mean compute.stuck_after?"),
+        ('absence_delay = "0s"', "compute.absence_delay in FILE is zero: write a duration of at least 1s."),
+        ("monitor_interval = 300", "compute.monitor_interval in FILE is a number where a duration is needed"),
+        ('stalled_aftr = "1h"', "compute.stalled_aftr in FILE is not a setting: did you mean compute.stalled_after?"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_should_be(line: str, why: str, tmp_path: Path) -> None:

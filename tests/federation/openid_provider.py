@@ -24,7 +24,7 @@ import httpx2
 from remuda.http.api import Api
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.routes import Table
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User, UserSpec, user_id
@@ -128,7 +128,7 @@ async def serving(directory: Path) -> AsyncIterator[Ours]:
     """Run our server, with every answer held against its document."""
     clock, randomness, later, fetcher = SystemClock(), SystemRandomness(), _Later(), Fetcher(allow_loopback=True)
     store = open_store(directory / "identity.db", registry(), SEALER)
-    server = Server(later, clock=clock, randomness=randomness, count_closed=_ignored)
+    server = HttpServer(later, clock=clock, randomness=randomness, count_closed=_ignored)
     issuer = f"http://{await server.start(ListenAddress('127.0.0.1', 0))}"
     world: Any = _World(clock, randomness)
     table = Table("identity", title="Identity", description="For a federation.", routes=ROUTES)

@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.fuzz.threads import PATIENCE_S, in_a_thread
@@ -121,7 +121,9 @@ async def _serve(ready: "Future[ComputeTarget]", stop: asyncio.Event) -> None:
     clock = SystemClock()
     with memory_directory() as directory:
         async with running(directory, is_instant=True) as compute:
-            server = Server(compute.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
+            server = HttpServer(
+                compute.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None
+            )
             address = await server.start(ListenAddress("127.0.0.1", 0))
             ready.set_result(ComputeTarget(f"http://{address}", compute.region.identity.root, await _ground(compute)))
             await stop.wait()

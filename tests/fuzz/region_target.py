@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import requests
 import uvloop
 
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.contract import Store
@@ -189,7 +189,7 @@ async def _serve(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
     stop, clock = asyncio.Event(), SystemClock()
     with memory_directory() as directory:
         async with running(directory, is_instant=True, web=Web(clock)) as region:
-            server = Server(region.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
+            server = HttpServer(region.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None)
             address = await server.start(ListenAddress("127.0.0.1", 0))
             target = RegionTarget(
                 f"http://{address}",

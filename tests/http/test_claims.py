@@ -18,12 +18,18 @@ from cryptography.x509.oid import NameOID
 from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 
-from remuda.http.authentication import Claim, TrustedProxies, read_claim, read_claim_of_bearer, read_credentials
+from remuda.http.authentication import (
+    PrincipalClaim,
+    TrustedProxies,
+    read_claim,
+    read_claim_of_bearer,
+    read_credentials,
+)
 from remuda.kernel.errors import Malformed
 
 CLAIM = {"actor": "anna", "type": "user", "organizationId": "o"}
 PAYLOAD = msgspec.json.encode(CLAIM)
-READ = Claim(actor="anna", type="user", organization="o")
+READ = PrincipalClaim(actor="anna", type="user", organization="o")
 MADE: Mapping[str, Callable[[], Any]] = {
     "rsa": lambda: rsa.generate_private_key(65537, 2048),
     "p256": lambda: ec.generate_private_key(ec.SECP256R1()),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remuda.access.principal import AccessList, Permission, Principal
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import Claim, Credentials, TrustedProxies, acting_for, read_credentials
+from remuda.http.authentication import PrincipalClaim, RequestCredentials, TrustedProxies, acting_for, read_credentials
 from remuda.kernel.errors import Malformed, RemudaError, Unauthenticated
 from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
@@ -26,7 +26,7 @@ def encoded(claim: Any) -> str:
 SERVICE = {"ssl-client-cert": quote(PEM), "ssl-client-verify": "SUCCESS", "x-principal": encoded(CLAIM)}
 
 
-def read(*headers: tuple[str, str], peer: str | None = "10.1.2.3", **more: str) -> Credentials:
+def read(*headers: tuple[str, str], peer: str | None = "10.1.2.3", **more: str) -> RequestCredentials:
     named = [(name.replace("_", "-"), value) for name, value in more.items()]
     sent = [(name.encode(), value.encode("latin-1")) for name, value in (*headers, *named)]
     return read_credentials(dict(sent), all_headers=sent, peer=peer, proxies=PROXIES)
@@ -34,7 +34,7 @@ def read(*headers: tuple[str, str], peer: str | None = "10.1.2.3", **more: str) 
 
 @pytest.mark.parametrize("authorization", ["Bearer abc.DEF-1~+/=", "bearer abc.DEF-1~+/=", "BEARER  abc.DEF-1~+/="])
 def test_a_bearer_token_is_read(authorization: str) -> None:
-    assert read(authorization=authorization) == Credentials(token="abc.DEF-1~+/=")
+    assert read(authorization=authorization) == RequestCredentials(token="abc.DEF-1~+/=")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_token_is_not_shown() -> None:
 
 
 def test_a_service_has_a_certificate_and_says_for_whom_it_acts() -> None:
-    claim = Claim(actor="anna", type="user", organization="o", project="p", organizations=("o", "q"))
-    assert read(*SERVICE.items()) == Credentials(certificate=PEM, claim=claim)
+    claim = PrincipalClaim(actor="anna", type="user", organization="o", project="p", organizations=("o", "q"))
+    assert read(*SERVICE.items()) == RequestCredentials(certificate=PEM, claim=claim)
     assert read(*SERVICE.items(), x_impersonate="true").impersonate
     assert read(*SERVICE.items(), authorization="Bearer abc").token == "abc"
     assert read(*SERVICE.items(), peer="fd00::1").certificate == PEM
@@ -83,18 +83,18 @@ def test_certificates_from_anybody_else_do_not_exist(peer: str | None) -> None:
 
 
 def test_beside_a_token_a_claim_is_read_and_what_is_wrong_with_it_is_kept_for_services() -> None:
-    claim = Claim(actor="anna", type="user", organization="o", project="p", organizations=("o", "q"))
+    claim = PrincipalClaim(actor="anna", type="user", organization="o", project="p", organizations=("o", "q"))
     said = {"authorization": "Bearer abc", "x-principal": encoded(CLAIM)}
-    assert read(*said.items()) == Credentials(token="abc", claim=claim)
-    assert read(*said.items(), x_impersonate="TRUE") == Credentials(token="abc", claim=claim, impersonate=True)
+    assert read(*said.items()) == RequestCredentials(token="abc", claim=claim)
+    assert read(*said.items(), x_impersonate="TRUE") == RequestCredentials(token="abc", claim=claim, impersonate=True)
     for nonsense in ("***", encoded([1]), encoded({"type": "king"}), "a.b.c", ""):
         for wish in ("true", "false"):
             found = read(*{**said, "x-principal": nonsense}.items(), x_impersonate=wish)
-            assert found == Credentials(token="abc", fault=found.fault)
+            assert found == RequestCredentials(token="abc", fault=found.fault)
             assert found.fault.startswith("X-Principal is not valid: send a JSON object as unpadded base64url;")
     longer = read(*{**said, "x-principal": "a" * 8193}.items())
     assert longer.fault == "X-Principal is too long: send at most 8192 bytes"
-    assert read(authorization="Bearer abc", x_impersonate="true") == Credentials(token="abc", impersonate=True)
+    assert read(authorization="Bearer abc", x_impersonate="true") == RequestCredentials(token="abc", impersonate=True)
 
 
 @pytest.mark.parametrize("wish", ["1", "yes", "true,true", "", "TRUE.", "wahr\xe9"])
@@ -105,14 +105,14 @@ def test_a_wish_to_impersonate_that_is_neither_true_nor_false_is_a_services_faul
     assert caught.value.message == told
     for headers in ({}, {"x-principal": encoded(CLAIM)}):
         found = read(*headers.items(), authorization="Bearer abc", x_impersonate=wish)
-        assert found == Credentials(token="abc", fault=told)
+        assert found == RequestCredentials(token="abc", fault=told)
 
 
 @pytest.mark.parametrize(("wish", "impersonates"), [("true", True), ("True", True), ("false", False), ("FALSE", False)])
 def test_a_wish_to_impersonate_is_true_or_false_in_any_case(wish: str, *, impersonates: bool) -> None:
     assert read(*SERVICE.items(), x_impersonate=wish).impersonate is impersonates
     found = read(authorization="Bearer abc", x_impersonate=wish)
-    assert found == Credentials(token="abc", impersonate=impersonates)
+    assert found == RequestCredentials(token="abc", impersonate=impersonates)
 
 
 def test_no_proxy_is_trusted_unless_it_is_named() -> None:
@@ -161,7 +161,7 @@ def test_a_header_that_counts_must_not_come_twice() -> None:
             read(*SERVICE.items(), ("authorization", "Bearer abc"), doubled)
     with pytest.raises(Unauthenticated, match="authorization header malformed"):
         read(("authorization", "Bearer a"), ("authorization", "Bearer b"), peer="1.1.1.1")
-    assert read(("accept", "a"), ("accept", "b"), authorization="Bearer abc") == Credentials(token="abc")
+    assert read(("accept", "a"), ("accept", "b"), authorization="Bearer abc") == RequestCredentials(token="abc")
 
 
 @given(st.dictionaries(st.sampled_from(sorted({*SERVICE, "x-impersonate", "authorization"})), st.binary(max_size=60)))
@@ -180,7 +180,7 @@ READ, WRITE = Permission("x", "read"), Permission("x", "update")
 
 def test_a_service_acts_with_its_own_rights_or_with_what_both_have() -> None:
     service = Principal(subject="compute", type="system", access=AccessList(everywhere=frozenset({READ, WRITE})))
-    claim = Claim(actor="anna", organization="o", project="p", organizations=("o",))
+    claim = PrincipalClaim(actor="anna", organization="o", project="p", organizations=("o",))
     acting = acting_for(service, claim)
     assert (acting.access, acting.actor_name, acting.service, acting.subject) == (
         service.access,

@@ -18,8 +18,8 @@ from remuda.http.server.health import (
     Mounted,
     Mounts,
     ProcessPages,
+    ProcessVersion,
     Readiness,
-    Version,
     store_check,
 )
 from remuda.http.server.metrics import Metrics
@@ -79,7 +79,7 @@ async def test_a_process_is_ready_when_nothing_speaks_against_it() -> None:
 
 async def test_the_version_names_release_and_source() -> None:
     answer = await Process().client.get("/api/version")
-    assert msgspec.json.decode(answer.content, type=Version) == Version(
+    assert msgspec.json.decode(answer.content, type=ProcessVersion) == ProcessVersion(
         name="remuda", version="1.2.3", revision="abcdef"
     )
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, SYSTEM
-from remuda.http.authentication import Claim, TrustedProxies, acting_for
+from remuda.http.authentication import PrincipalClaim, TrustedProxies, acting_for
 from remuda.kernel.errors import OAuthError, Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.kit.sample_api.browser import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
@@ -144,7 +144,7 @@ async def test_who_pays_is_who_the_path_names_unless_the_credentials_say(tmp_pat
         assert await paying(replace(ANNA, organization=ORGANIZATION)) == (ORGANIZATION, PROJECT)
         assert await paying(replace(ANNA, organization="other")) == ("other", None)
         assert await paying(replace(ANNA, organization="other", project="own")) == ("other", "own")
-        claim = Claim(actor="anna@example.com", organization=ORGANIZATION, project="own")
+        claim = PrincipalClaim(actor="anna@example.com", organization=ORGANIZATION, project="own")
         assert await paying(acting_for(ANNA, claim)) == (ORGANIZATION, "own")
         assert tack.service.calls[-1].principal.actor_name == "anna@example.com"
 

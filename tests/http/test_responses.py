@@ -18,7 +18,7 @@ from remuda.http.openapi import document
 from remuda.http.remote_errors import error_from
 from remuda.http.responses import OtherResponse
 from remuda.http.routes import AnyRoute, OtherResponseType, Parameters, Route, Table, Wire
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
@@ -149,7 +149,7 @@ async def test_a_trial_can_be_repeated_under_its_key(tmp_path: Path) -> None:
 async def test_a_typed_client_gets_either_answer_as_its_type(tmp_path: Path) -> None:
     async with opened(tmp_path) as (client, smithy):
         clock, randomness = SystemClock(), SystemRandomness()
-        server = Server(
+        server = HttpServer(
             client.app, clock=clock, randomness=randomness, count_closed=lambda _: None, closing=asyncio.Event()
         )
         address = await server.start(ListenAddress("127.0.0.1", 0))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remuda.http.api import within
+from remuda.http.api import run_with_timeout
 from remuda.kernel.errors import TimedOut
 
 
@@ -14,7 +14,7 @@ async def test_work_that_does_not_wait_sets_no_timer(monkeypatch: pytest.MonkeyP
     async def work() -> int:
         return 7
 
-    assert await within(0, work()) == 7
+    assert await run_with_timeout(0, work()) == 7
 
 
 async def test_work_that_waits_goes_on_where_it_was() -> None:
@@ -26,7 +26,7 @@ async def test_work_that_waits_goes_on_where_it_was() -> None:
             passed.append(asyncio.current_task())
         return "done"
 
-    assert await within(5, work()) == "done"
+    assert await run_with_timeout(5, work()) == "done"
     assert passed == [asyncio.current_task()] * 3
 
 
@@ -38,7 +38,7 @@ async def test_what_work_raises_is_raised(waits: bool) -> None:  # noqa: FBT001 
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        await within(5, work())
+        await run_with_timeout(5, work())
 
 
 async def test_late_work_is_cancelled_and_may_tidy_up() -> None:
@@ -52,7 +52,7 @@ async def test_late_work_is_cancelled_and_may_tidy_up() -> None:
             tidied.append(True)
 
     with pytest.raises(TimedOut):
-        await within(0.01, work())
+        await run_with_timeout(0.01, work())
     assert tidied
 
 
@@ -62,7 +62,7 @@ async def test_a_timeout_of_the_works_own_is_not_taken_for_ours() -> None:
             await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
-        await within(5, work())
+        await run_with_timeout(5, work())
 
 
 async def test_a_caller_that_is_cancelled_cancels_the_work() -> None:
@@ -75,7 +75,7 @@ async def test_a_caller_that_is_cancelled_cancels_the_work() -> None:
             heard.set()
             raise
 
-    calling = asyncio.create_task(within(5, work()))
+    calling = asyncio.create_task(run_with_timeout(5, work()))
     await asyncio.sleep(0)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):

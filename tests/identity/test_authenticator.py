@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
 from remuda.identity.rbac.authenticator import credentials_key
@@ -202,14 +202,14 @@ async def test_claims_that_count_for_nothing_are_not_remembered_and_spare_nobody
 
 def test_what_tells_credentials_apart_is_small_whatever_they_hold() -> None:
     said = [claim("x" * 60_000, organizations=("o",) * 1000), claim("x" * 60_000), claim("x" * 59_999), None]
-    keys = {credentials_key(Credentials(token="t", claim=each, impersonate=True)) for each in said}
+    keys = {credentials_key(RequestCredentials(token="t", claim=each, impersonate=True)) for each in said}
     assert len(keys) == len(said)
     assert all(len(repr(key)) < 1000 for key in keys)
 
 
 async def test_a_token_is_known_once_it_was_let_in_and_garbage_never(authentication: AuthenticatorEnvironment) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
-    shown, garbage = Credentials(token=token), Credentials(token="garbage")
+    shown, garbage = RequestCredentials(token=token), RequestCredentials(token="garbage")
     assert not authentication.authenticator.knows(shown)
     await authentication.let_in(token)
     with pytest.raises(Unauthenticated):
@@ -304,4 +304,4 @@ def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bou
 
 
 def test_credentials_show_nothing_of_themselves() -> None:
-    assert "canary" not in repr(Credentials(token="canary", certificate="canary"))
+    assert "canary" not in repr(RequestCredentials(token="canary", certificate="canary"))

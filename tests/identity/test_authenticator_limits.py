@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from remuda.access.principal import Context
-from remuda.http.authentication import Credentials, read_claim_of_bearer
+from remuda.http.authentication import RequestCredentials, read_claim_of_bearer
 from remuda.http.transport import ServiceCredentials
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User
@@ -38,7 +38,7 @@ async def organizations_by(authentication: AuthenticatorEnvironment, provider: s
     await authentication.group(bolt, "administrator", users=[ann])
     session = await authentication.tokens.sessions.begin(user=ann, client="console", provider=provider)
     token = (await authentication.tokens.tokens.issue_for_session(ann, session)).token.reveal()
-    principal = await authentication.authenticator.authenticate(Credentials(token=token))
+    principal = await authentication.authenticator.authenticate(RequestCredentials(token=token))
     assert set(principal.organizations) == set(principal.access.organizations)
     assert not principal.access.everywhere
     return tuple("acme" if each == acme else "bolt" for each in sorted(principal.organizations, key=(acme, bolt).index))

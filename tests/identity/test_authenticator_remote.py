@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.http.errors import error_response
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
 from remuda.identity.kinds.users import Group
@@ -85,12 +85,12 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_there_too(tmp_pat
 async def test_a_claim_that_counts_for_nothing_is_not_asked_about(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         token, _ = await there.environment.log_in(await there.environment.user("ann@example.com"))
-        assert not there.authenticator.knows(Credentials(token=token))
+        assert not there.authenticator.knows(RequestCredentials(token=token))
         for number in range(5):
             principal = await there.let_in(token, claim=claim(f"{number}"), impersonate=True)
             assert (principal.subject, principal.actor) == ("ann@example.com", "")
         assert there.asked["acl"] == 1
-        assert there.authenticator.knows(Credentials(token=token))
+        assert there.authenticator.knows(RequestCredentials(token=token))
 
 
 async def test_a_token_that_is_revoked_is_refused_as_soon_as_the_feed_tells(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ async def test_whoever_another_issuer_vouches_for_is_who_they_are_at_identity_it
         for token in (known, issuer.token("ann@example.com", **operator), issuer.token("eve@example.com", **operator)):
             assert await there.let_in(token) == await transport.let_in(token)
             assert await there.let_in(token, claim=claim("x"), impersonate=True) == await transport.let_in(token)
-            assert there.authenticator.knows(Credentials(token=token))
+            assert there.authenticator.knows(RequestCredentials(token=token))
         carried = {"certificate": transport.certificate(COMPUTE), "claim": claim("x", organization=acme)}
         assert await there.let_in(known, **carried) == await transport.let_in(known, **carried)
         assert (await there.let_in(known)).issuer == ELSEWHERE
@@ -279,7 +279,7 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
                 await transport.let_in(token)
             assert isinstance(refusal, Unauthenticated)
             assert refusal.message == at_identity.value.message
-            assert not there.authenticator.knows(Credentials(token=token))
+            assert not there.authenticator.knows(RequestCredentials(token=token))
         assert (await there.let_in(good)).subject == "ann@example.com"
         await transport.remove(type(provider), provider.name)
         assert await there.refusal(good) is None

@@ -224,7 +224,7 @@ def test_every_object_has_its_package() -> None:
 async def test_controllers_operations_and_metrics_are_those_of_the_code(identity: IdentityEnvironment) -> None:
     (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
     told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
-    assert sorted(told) == sorted(identity.app.drivers)
+    assert sorted(told) == sorted(identity.app.running_controllers)
     for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
         assert f"`{saga.name}`" in page("identity-api")
     families = identity.app.ports.metrics.collect()

@@ -44,7 +44,7 @@ async def test_organizations_and_projects_become_provisioned_and_healthy(tenancy
         assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "healthy")
         assert metadata["provisioningStatusDetail"] == {"reason": "Provisioned", "message": "provisioned"}
         assert metadata["healthStatusDetail"]["reason"] == "Healthy"
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
 
 
 async def test_both_are_provisioned_again_in_no_time_after_a_put(tenancy: TenancyControllers) -> None:
@@ -67,7 +67,7 @@ async def test_both_are_provisioned_again_in_no_time_after_a_put(tenancy: Tenanc
             assert set(seen[again:]) == {"provisioned"}
     stored = await tenancy.store.get(Organization, home)
     assert stored.status.observed_generation == stored.metadata.generation
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
 
 
 async def test_a_project_goes_when_the_last_reference_does(tenancy: TenancyControllers) -> None:
@@ -90,7 +90,7 @@ async def test_a_project_goes_when_the_last_reference_does(tenancy: TenancyContr
     await tenancy.rest()
     assert await tenancy.is_gone(path)
     assert (await tenancy.drop_reference(path, "two")).status == 404
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
 
 
 async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: TenancyControllers) -> None:
@@ -110,7 +110,7 @@ async def test_a_project_goes_when_no_quota_row_that_is_alive_names_it(tenancy: 
     await tenancy.rest()
     message = (await tenancy.available(Project, inside)).message
     assert message == "in use by allocations of 1 object: server d-row of region"
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
     await tenancy.allocate(home, inside, "d-row", "released")
     await tenancy.rest()
     assert await tenancy.is_gone(path)
@@ -142,12 +142,12 @@ async def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits
         "reason": "HasChildren",
         "message": f"waiting for 1 project: prod ({inside}), in use by server one of region{GOES}",
     }
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
     await tenancy.drop_reference(f"{path}/projects/{inside}", "one")
     await tenancy.rest()
     assert await tenancy.is_gone(path)
     assert not (await tenancy.store.list(Project)).items
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
 
 
 async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy: TenancyControllers) -> None:
@@ -186,7 +186,7 @@ async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: Te
     assert (await client.put(path, organization())).status == 200
     await tenancy.rest()
     assert not (await tenancy.store.list(Domain)).items
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
 
 
 async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told(
@@ -209,7 +209,7 @@ async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is
         "DomainTaken",
         f"another organization owns the domain {wish}",
     )
-    await tenancy.look_again()
+    await tenancy.confirm_absence()
     assert (await tenancy.api.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
     await tenancy.rest()
     heir = await organization_of_domain(tenancy.store, "acme.example")

@@ -126,7 +126,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
             assert story.told == STEPS
             await farm.rest()
             assert await names(farm) == [PLATFORM_PROVIDER]
-            await farm.look_again()
+            await farm.confirm_absence()
 
     with capture_logs():
         simulate(scenario, [sync])

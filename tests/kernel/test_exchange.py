@@ -1,6 +1,7 @@
 """One request with its attempts: pauses, the deadline, and what is known of its effect."""
 
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -37,11 +38,18 @@ class Script:
         return "done"
 
 
-def run(act: Callable[[World, Exchange], Awaitable[None]], *, attempts: int = 3, total_s: float = 60.0) -> None:
+def run(
+    act: Callable[[World, Exchange], Awaitable[None]],
+    *,
+    attempts: int | None = 3,
+    total_s: float = 60.0,
+    is_attempt_limited: bool = False,
+) -> None:
     async def scenario(world: World) -> None:
         retries = Retries(
             attempts=attempts,
             total_s=total_s,
+            is_attempt_limited=is_attempt_limited,
             backoff=Backoff(1.0, 4.0),
             clock=world.clock,
             randomness=world.randomness,
@@ -145,3 +153,17 @@ def test_without_retries_a_request_is_sent_once(failure: Exception, error: type[
         assert len(script.times) == 1
 
     run(act)
+
+
+def test_a_transport_that_limits_its_attempts_is_asked_until_the_time_of_the_call_has_passed() -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script = Script(world, *[NotNow(MISSING, retry_after_s=2.0)] * 100)
+        with pytest.raises(NotFound):
+            await exchange.send(script, name="list", is_read=True, total_s=30.0)
+        assert 4 < len(script.times) < 15
+        assert all(later - earlier >= 2.5 for earlier, later in pairwise(script.times))
+        slow, began = Script(world, takes_s=40.0), world.clock.monotonic()
+        assert await exchange.send(slow, name="list", is_read=True, total_s=0.0) == "done"
+        assert world.clock.monotonic() - began == pytest.approx(40.0)
+
+    run(act, attempts=None, is_attempt_limited=True)

@@ -17,7 +17,7 @@ from remuda.http.responses import Response
 from remuda.http.server.access_log import AccessLog
 from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness
@@ -114,7 +114,7 @@ class Serving:
     """A server that runs."""
 
     app: TinyApp
-    server: Server
+    server: HttpServer
     address: ListenAddress
     cuts: Counter[str]
     lines: Lines
@@ -171,13 +171,13 @@ async def serving(patience: ConnectionLimits | None = None, *, grace_s: float = 
         metrics.count_closed(reason)  # refuses a reason that has no series
         cuts[reason] += 1
 
-    server = Server(
+    server = HttpServer(
         observed(app, metrics, lines),
         clock=SystemClock(),
         randomness=SystemRandomness(),
         count_closed=count_closed,
         closing=closing,
-        patience=patience,
+        limits=patience,
         grace_s=grace_s,
     )
     address = await server.start(LOCAL)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.api import Api
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.errors import Unauthenticated
 from remuda.operations.kinds import OPERATION
@@ -70,10 +70,10 @@ class ByName:
 
     known: dict[str, Principal] = field(default_factory=dict)
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.token in self.known
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         if credentials.token not in self.known:
             raise Unauthenticated("token is not valid")
         return self.known[credentials.token]

@@ -76,7 +76,7 @@ async def _restart(apps: Sequence[RegionApp | ComputeApp], faults: FaultMenu) ->
         for app in apps:
             await asyncio.sleep(0.2)
             if faults.fires("control.restart"):
-                for controller in app.drivers.values():
+                for controller in app.running_controllers.values():
                     await controller.stop()
                     await controller.start()
 

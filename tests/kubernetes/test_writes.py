@@ -50,7 +50,7 @@ async def test_a_delete_whose_answer_is_lost_is_sent_once(proxied_cluster: OwnCl
 
 
 async def test_a_delete_without_a_version_does_not_mind_other_writers(cluster: Cluster) -> None:
-    async with opened(cluster, cluster.namespace(), collects=False) as store:
+    async with opened(cluster, cluster.namespace(), collects_garbage=False) as store:
         owner = await store.create(horse("owner"))
         await store.create(corral("child", owner=HORSE.owner(owner)))
         stopped = asyncio.Event()
@@ -186,9 +186,9 @@ async def test_throttling_that_outlasts_patience_is_not_called_unreachable(
     proxied_cluster: OwnCluster, tmp_path: Path
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        store._client._retry_for_s = 0.2
+        store._client._retry_for_s = 1.0
         late = {"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}
-        proxy.refuse(refusing("POST", "horses", 429, headers=late), times=3)
+        proxy.refuse(refusing("POST", "horses", 429, headers=late), times=2)
         await store.create(horse("patient"))
         proxy.refuse(refusing("POST", "horses", 429, headers={"Retry-After": "5"}), times=1)
         with pytest.raises(Unavailable, match="throttles our requests"):

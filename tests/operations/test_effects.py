@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.http.asgi import Message, Receive, Scope, Send
 from remuda.kernel.errors import AlreadyExists
-from remuda.operations.saga import Bound
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -82,7 +82,7 @@ async def write_and_put_back(scene: Scene) -> None:
 
 def operate(store: Store, scene: Scene) -> Operations:
     world = scene.environment.world
-    bound = Bound(PITCH, Outfit(store, scene.woods))
+    bound = BoundSaga(PITCH, Outfit(store, scene.woods))
     return Operations(store, [bound], clock=world.clock, randomness=world.randomness)
 
 

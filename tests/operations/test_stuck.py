@@ -17,15 +17,15 @@ async def test_an_undo_that_keeps_failing_gets_stuck_and_is_still_tried(sagas: S
     clean, jam = await sagas.observe(), Jam()
     with capture_logs() as logs:
         process = await get_stuck(sagas, jam)
-    assert jam.tries == SETTINGS.stuck_after
+    assert jam.tries == SETTINGS.stuck_attempts
     (stuck,) = (await sagas.store.list(Operation, index=OPEN)).items
-    assert stuck.status.undo_attempts == SETTINGS.stuck_after
+    assert stuck.status.undo_attempts == SETTINGS.stuck_attempts
     assert stuck.status.undo_error is not None
     assert stuck.status.next_attempt is not None
     assert stuck.status.failed_step == "pitch-tent"
     assert [line["log_level"] for line in logs if line["event"] == "undo failed"] == ["warning", "warning", "error"]
     await sagas.world.clock.sleep(2 * SETTINGS.longest_pause_s)
-    assert jam.tries > SETTINGS.stuck_after
+    assert jam.tries > SETTINGS.stuck_attempts
     jam.is_loose = True
     await process.settle()
     assert await sagas.phase() == "undone"

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from remuda.kernel.errors import Conflict
-from remuda.reconcile.deletion_guard import PROJECT_LABEL, DeletionGuard, DeletionGuardSettings, Limit
+from remuda.reconcile.deletion_guard import PROJECT_LABEL, DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.kinds import EVERYTHING, DeletionGuardRecord
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
@@ -104,7 +104,7 @@ async def test_an_operator_releases_it_and_it_counts_from_nothing(sample: Farm) 
 
 
 async def test_it_has_an_upper_bound_whatever_the_share(sample: Farm) -> None:
-    settings = DeletionGuardSettings(group=Limit(share=1.0, most=5))
+    settings = DeletionGuardSettings(group=DeletionLimit(share=1.0, most=5))
     assert await allowed(breaker(sample, settings), sample, await populate(sample, "p", 40)) == 5
 
 

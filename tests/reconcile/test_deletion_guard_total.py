@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.store.contract import Store
@@ -28,7 +28,7 @@ async def test_many_small_projects_are_no_way_around_it(sample: Farm) -> None:
 
 
 async def test_what_goes_in_all_has_a_limit_of_its_own(sample: Farm) -> None:
-    settings = DeletionGuardSettings(overall=Limit(share=1.0, always=2, most=5))
+    settings = DeletionGuardSettings(overall=DeletionLimit(share=1.0, always=2, most=5))
     herds = [await populate(sample, project, 3) for project in "pqr"]
     assert [await allowed(breaker(sample, settings), sample, herd) for herd in herds] == [3, 2, 0]
 

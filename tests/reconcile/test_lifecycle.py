@@ -375,12 +375,12 @@ async def test_admission_comes_before_each_step_and_release_before_the_finalizer
         admission=gate,
     )
     bella = await sample.store.create(animal("bella"))
-    gate.waits = Blocked("OperationOpen", "its create operation is still running")
+    gate.waits = Blocked("OperationRunning", "its create operation is still running")
     assert await steps.look() == gate.waits
     gate.waits = None
     assert await steps.look() == Done()
     await sample.store.delete(Animal, "bella", uid=bella.uid)
-    gate.waits = Blocked("OperationOpen", "its create operation is still running")
+    gate.waits = Blocked("OperationRunning", "its create operation is still running")
     assert await steps.look() == gate.waits
     gate.waits = None
     assert await steps.look(says=Requeue(5)) == Requeue(5)

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.reconcile.queue import Schedule
+from remuda.reconcile.queue import KeyedHeap
 
 keys = st.sampled_from("abcdef")
 moves = st.lists(
@@ -20,7 +20,7 @@ moves = st.lists(
 
 @given(moves)
 def test_it_does_what_a_sorted_list_would_do(script: list[tuple[str, str, int]]) -> None:
-    schedule: Schedule[str] = Schedule()
+    schedule: KeyedHeap[str] = KeyedHeap()
     model: dict[str, tuple[int, int]] = {}
     for number, (verb, key, at) in enumerate(script):
         match verb:
@@ -43,7 +43,7 @@ def test_it_does_what_a_sorted_list_would_do(script: list[tuple[str, str, int]])
 
 
 def test_what_is_moved_for_ever_does_not_make_it_grow() -> None:
-    schedule: Schedule[int] = Schedule()
+    schedule: KeyedHeap[int] = KeyedHeap()
     for number in range(10_000):
         schedule.put("key", -number, number)
     assert len(schedule._heap) < 200
@@ -51,7 +51,7 @@ def test_what_is_moved_for_ever_does_not_make_it_grow() -> None:
 
 
 def test_the_one_that_has_been_here_longest_is_known_although_it_was_moved() -> None:
-    schedule: Schedule[str] = Schedule()
+    schedule: KeyedHeap[str] = KeyedHeap()
     schedule.put("first", 5, "first")
     schedule.put("second", 1, "second")
     schedule.put("first", 9, "first, moved")

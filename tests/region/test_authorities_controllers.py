@@ -39,7 +39,7 @@ async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(
     await region_networks.rest()
     after = await client.get(f"{AUTHORITIES}/{name}")
     assert (after.json, after.headers["etag"]) == (before.json, before.headers["etag"])
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
 
 
 @options(at_work=True)
@@ -90,7 +90,7 @@ async def test_an_authority_of_an_existing_cluster_is_taken_into_care_and_can_go
     spec = SSHCertificateAuthoritySpec(public_key=KEY)
     await region_networks.store.create(SSHCertificateAuthority(metadata=metadata, spec=spec))
     await region_networks.rest()
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
     assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{ABSENT}")).status == 202
     await region_networks.rest()
     await all_is_gone(region_networks)

@@ -47,7 +47,7 @@ def _wanted(authority: str) -> NewAuthority:
     spec = AuthorityCreateSpec(organization_id=ORG, project_id=PROJECT, public_key=KEY)
     asker = requester_of(Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT))
     return NewAuthority(
-        authority=authority, wanted=AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec), by=asker
+        authority=authority, requested=AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec), requester=asker
     )
 
 

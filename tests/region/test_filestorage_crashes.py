@@ -163,7 +163,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
             assert story.told == STEPS
             await region_storage.rest()
             await all_is_gone(region_storage)
-            await region_storage.look_again()
+            await region_storage.confirm_absence()
         await cloud.stop()
 
     with capture_logs():

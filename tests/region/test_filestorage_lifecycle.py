@@ -104,7 +104,7 @@ async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_
     assert region_storage.identity.confirmed >= {(HOME, stored.spec.operation)}
     assert region_storage.identity.total("filestorage", HOME) == 10 * GIB
     assert f"{REFERENCE}/{storage}" in region_storage.identity.references[HOME]
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_the_range(
@@ -143,7 +143,7 @@ async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(
     assert len(there.spec.attachments) == 2
     assert [each.name for each in there.spec.policies] == ["nightly", "system-default"]
     assert (await read(region_storage, storage))["status"]["usage"]["capacityBytes"] == 20 * GIB
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
     await put(region_storage, storage, update(two, snapshotPolicies=[], defaultSnapshotProtectionEnabled=False))
     assert region_storage.identity.total("filestorage", HOME) == 10 * GIB
     await region_storage.rest()
@@ -152,7 +152,7 @@ async def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is(
     seen = await read(region_storage, storage)
     assert [each["networkId"] for each in seen["status"]["attachments"]] == [two]
     assert seen["metadata"]["provisioningStatus"] == "provisioned"
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
     assert (await region_storage.networks.ask(TENANT).delete(f"{NETWORKS}/{one}")).status == 202
     await region_storage.rest()
     assert (await region_storage.networks.ask(TENANT).get(f"{NETWORKS}/{one}")).status == 404
@@ -192,7 +192,7 @@ async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: St
     await put(region_storage, storage, update(sizeGiB=3))
     await region_storage.rest()
     assert (await at_cloud(region_storage))[0].spec.size_bytes == 3 * GIB
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_storage: StorageEnvironment) -> None:
@@ -232,7 +232,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvi
     assert await at_cloud(region_storage) == []
     assert region_storage.identity.everything() == before
     assert len(region_storage.identity.ended) == 1, "who saw it before does not hold anything for it again"
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_the_project_is_let_go_last(region_storage: StorageEnvironment) -> None:

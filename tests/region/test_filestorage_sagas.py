@@ -112,12 +112,12 @@ def _wanted(storage: str, size: int) -> NewStorage:
         snapshot_policies=(HOURLY,),
     )
     wanted = StorageCreate(metadata=MetadataWrite(name="files"), spec=spec)
-    return NewStorage(storage=storage, wanted=wanted, attachments=(ATTACHED,), by=requester_of(ANN))
+    return NewStorage(storage=storage, requested=wanted, attachments=(ATTACHED,), requester=requester_of(ANN))
 
 
 def _stored() -> FileStorage:
     new = _wanted(ONE, 5)
-    return rules.new_storage(new.storage, new.wanted, new.attachments, ANN, operation=TWO)
+    return rules.new_storage(new.storage, new.requested, new.attachments, ANN, operation=TWO)
 
 
 def _changed(name: str, size: int, *attachments: Attachment) -> ChangedStorage:
@@ -125,7 +125,9 @@ def _changed(name: str, size: int, *attachments: Attachment) -> ChangedStorage:
         metadata=MetadataWrite(name=name), spec=StorageSpecWire(size_gib=size, storage_type=StorageTypeWire())
     )
     wanted = Resized(update=update, attachments=attachments)
-    return ChangedStorage(id=ONE, before=previous_state(_stored()), wanted=wanted, by=requester_of(ANN), now=NOW)
+    return ChangedStorage(
+        id=ONE, previous=previous_state(_stored()), requested=wanted, requester=requester_of(ANN), requested_at=NOW
+    )
 
 
 PROOFS = [
@@ -154,8 +156,8 @@ def test_what_an_operation_remembers_can_be_read_again() -> None:
     for wanted in (_changed("larger", 15, ATTACHED), _wanted(ONE, 5)):
         assert msgspec.json.decode(msgspec.json.encode(wanted), type=type(wanted)) == wanted
     again = msgspec.json.decode(msgspec.json.encode(_changed("larger", 15)), type=ChangedStorage)
-    assert isinstance(again.before.spec, FileStorageSpec)
-    assert again.wanted.update.spec.snapshot_policies is msgspec.UNSET
+    assert isinstance(again.previous.spec, FileStorageSpec)
+    assert again.requested.update.spec.snapshot_policies is msgspec.UNSET
 
 
 @options(seeds=1)

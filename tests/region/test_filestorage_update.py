@@ -213,4 +213,4 @@ async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
     assert (await client.put(path, update(sizeGiB=20))).status == 202
     await region_storage.rest()
     assert (await read(region_storage, storage))["metadata"]["provisioningStatus"] == "provisioned"
-    await region_storage.look_again()
+    await region_storage.confirm_absence()

@@ -79,7 +79,7 @@ async def test_the_address_that_is_asked_for_is_the_one_that_it_gets(region_stor
     assert (listener.port, listener.idle_timeout_s) == (80, 60)
     assert [(each.address, each.port) for each in listener.members] == [("10.0.0.200", 8080)]
     assert region_storage.identity.total("loadbalancers", HOME) == 1
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_an_address_that_another_has_is_refused(region_storage: StorageEnvironment) -> None:
@@ -181,14 +181,14 @@ async def test_a_public_address_comes_and_goes_with_what_it_costs(region_storage
     seen = await read(region_storage, balancer)
     assert seen["status"]["publicIP"].startswith("198.51.100.")
     assert seen["status"]["vipAddress"] == before["status"]["vipAddress"]
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
     assert (await client.put(path, update())).status == 202
     assert region_storage.identity.total("publicips", HOME) == 0
     await region_storage.rest()
     seen = await read(region_storage, balancer)
     assert "publicIP" not in seen["status"]
     assert seen["metadata"]["provisioningStatus"] == "provisioned"
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 @options(limits={"publicips": 0})
@@ -230,7 +230,7 @@ async def test_one_that_takes_its_time_is_provisioned_when_the_cloud_says_so(
     assert (await read(region_storage, balancer))["metadata"]["provisioningStatus"] in {"pending", "provisioning"}
     await region_storage.world.clock.sleep(5)
     assert (await read(region_storage, balancer))["metadata"]["provisioningStatus"] == "provisioned"
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_listeners_are_replaced_where_it_is(region_storage: StorageEnvironment) -> None:
@@ -243,7 +243,7 @@ async def test_listeners_are_replaced_where_it_is(region_storage: StorageEnviron
     await region_storage.rest()
     (there,) = await at_cloud(region_storage)
     assert [(each.name, each.allowed_prefixes) for each in there.spec.listeners] == [("dns", ("10.0.0.0/8",))]
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvironment) -> None:
@@ -265,7 +265,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvi
         0,
     )
     assert len(region_storage.identity.ended) == 1, "who saw it before does not hold anything for it again"
-    await region_storage.look_again()
+    await region_storage.confirm_absence()
 
 
 async def test_load_balancers_go_with_their_network(region_storage: StorageEnvironment) -> None:

@@ -94,7 +94,7 @@ class Settled(Country):
 
     def __init__(self, world: World, *, is_public: bool = False) -> None:
         super().__init__(world)
-        self._wanted = _wanted(ONE, is_public=is_public).wanted
+        self._wanted = _wanted(ONE, is_public=is_public).requested
 
     async def prepare(self, store: Store) -> None:
         """Make it, and hold what it costs."""
@@ -107,7 +107,9 @@ class Settled(Country):
 def _wanted(balancer: str, *, is_public: bool) -> NewBalancer:
     spec = BalancerCreateSpec(network_id=NETWORK, public_ip=is_public, listeners=(WEB,))
     return NewBalancer(
-        balancer=balancer, wanted=BalancerCreate(metadata=MetadataWrite(name="lb"), spec=spec), by=requester_of(ANN)
+        balancer=balancer,
+        requested=BalancerCreate(metadata=MetadataWrite(name="lb"), spec=spec),
+        requester=requester_of(ANN),
     )
 
 
@@ -115,7 +117,7 @@ def _judged(*, is_public: bool) -> LoadBalancer:
     """Return the load balancer as it stands to begin with."""
     home = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, regional.REGION: REGION, regional.IDENTITY: IDENTITY}
     network = Network(metadata=Metadata(name=NETWORK, labels=home), spec=NetworkSpec(prefix="10.0.0.0/24"))
-    return rules.new_balancer(ONE, _wanted(ONE, is_public=is_public).wanted, network, ANN, operation=TWO)
+    return rules.new_balancer(ONE, _wanted(ONE, is_public=is_public).requested, network, ANN, operation=TWO)
 
 
 def _changed(name: str, *listeners: ListenerWire, is_public: bool) -> ChangedBalancer:
@@ -123,7 +125,11 @@ def _changed(name: str, *listeners: ListenerWire, is_public: bool) -> ChangedBal
         metadata=MetadataWrite(name=name), spec=BalancerSpecWire(public_ip=is_public, listeners=listeners)
     )
     return ChangedBalancer(
-        id=ONE, before=previous_state(_judged(is_public=not is_public)), wanted=wanted, by=requester_of(ANN), now=NOW
+        id=ONE,
+        previous=previous_state(_judged(is_public=not is_public)),
+        requested=wanted,
+        requester=requester_of(ANN),
+        requested_at=NOW,
     )
 
 
@@ -167,4 +173,4 @@ def test_what_an_operation_remembers_of_a_change_can_be_read_again() -> None:
     change = _changed("public", WEB, DNS, is_public=True)
     again = msgspec.json.decode(msgspec.json.encode(change), type=ChangedBalancer)
     assert again == change
-    assert isinstance(again.before.spec, LoadBalancerSpec)
+    assert isinstance(again.previous.spec, LoadBalancerSpec)

@@ -90,7 +90,7 @@ async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_an
     assert (await client.put(path, update(publicIP=True))).status == 409
     await region_storage.rest()
     assert (await client.get(path)).json["spec"] == before
-    assert (await region_storage.available(LoadBalancer, balancer)).reason == "OperationOpen"
+    assert (await region_storage.available(LoadBalancer, balancer)).reason == "OperationRunning"
     assert (await client.delete(path)).status == 202
     await region_storage.world.clock.sleep(600)
     assert (await client.get(path)).status == 404, "what is deleted is not put right first"

@@ -79,7 +79,7 @@ async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its
     await monitored.settled(server)
     await monitored.look()
     assert monitored.woken == []
-    await region.app.drivers["servers"].stop()  # which the provider would tell sooner
+    await region.app.running_controllers["servers"].stop()  # which the provider would tell sooner
     ports = monitored.provider.ports
     assert ports is not None
     (found,) = [each async for part in ports.ports() for each in part]

@@ -41,7 +41,7 @@ async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: Re
     monitored = Monitored(region)
     server = await region.server(await region.network())
     await monitored.settled(server)
-    await region.app.drivers["servers"].stop()
+    await region.app.running_controllers["servers"].stop()
     duty = asyncio.create_task(monitored.monitor.run())
     await region.clock.sleep(301)
     region.north.operator.stop(server)
@@ -62,7 +62,7 @@ async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after
     servers = [await region.server(network, name) for name in ("stopped", "vanished", "as-it-was")]
     for server in servers:
         await Monitored(region).settled(server)
-    await region.app.drivers["servers"].stop()
+    await region.app.running_controllers["servers"].stop()
 
     async def live(monitored: Monitored, seconds: float) -> None:
         duty = asyncio.create_task(monitored.monitor.run())

@@ -46,7 +46,7 @@ async def test_a_network_is_made_at_the_cloud_as_its_plan_says(region_networks: 
     assert (seen.network_id, seen.subnet_id) == (found.id, found.subnet_id)
     assert seen.storage_range is not None
     assert (seen.storage_range.start_ip, seen.storage_range.end_ip) == ("10.0.0.16", "10.0.0.127")
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
 
 
 @options(at_work=True)
@@ -74,7 +74,7 @@ async def test_what_a_network_costs_is_confirmed_and_held_again_if_it_had_lapsed
     await region_networks.rest()
     assert len(region_networks.identity.confirmed) == len(region_networks.identity.held) == 1
     assert (await region_networks.available(Network, name)).status == "True"
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
 
 
 @options(at_work=True)
@@ -106,7 +106,7 @@ async def test_name_servers_and_routes_follow_a_put(region_networks: NetworksEnv
     assert (found.spec.nameservers, found.spec.routes) == (("1.1.1.1", "9.9.9.9"), ())
     stored = await region_networks.store.get(Network, name)
     assert stored.status.observed_generation == stored.metadata.generation
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
 
 
 @options(at_work=True)

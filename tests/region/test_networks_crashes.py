@@ -124,7 +124,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
             await region_networks.rest()
             await all_is_gone(region_networks)
             assert not (await region_networks.store.list(SSHCertificateAuthority)).items
-            await region_networks.look_again()
+            await region_networks.confirm_absence()
         await cloud.stop()
 
     with capture_logs():

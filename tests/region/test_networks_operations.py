@@ -54,9 +54,9 @@ async def test_nothing_is_made_unless_the_operation_is_done(region_networks: Net
     name = await _left_by(region_networks, phase)
     await region_networks.rest()
     assert await region_networks.at_cloud() == NOTHING
-    assert (await region_networks.available(Network, name)).reason == "OperationOpen"
+    assert (await region_networks.available(Network, name)).reason == "OperationRunning"
     assert not region_networks.identity.asked
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
 
 
 @options(at_work=True)

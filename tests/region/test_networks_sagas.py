@@ -56,7 +56,7 @@ def _wanted(network: str, prefix: str) -> NewNetwork:
         organization_id=ORG, project_id=PROJECT, region_id=REGION, prefix=prefix, dns_nameservers=("8.8.8.8",)
     )
     wanted = NetworkCreate(metadata=MetadataWrite(name="net"), spec=spec)
-    return NewNetwork(network=network, wanted=wanted, provider="simulated", by=ASKER)
+    return NewNetwork(network=network, requested=wanted, provider="simulated", requester=ASKER)
 
 
 ONE, TWO = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"

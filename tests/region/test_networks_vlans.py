@@ -96,7 +96,7 @@ async def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_it
     await region_networks.rest()
     assert sorted((await taken(region_networks)).values()) == await at_cloud(region_networks) == [100, 101]
     assert await vlan_of(region_networks, one) == (await taken(region_networks))[one]
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
 
     await delete(region_networks, one)
     await region_networks.rest()
@@ -115,7 +115,7 @@ async def test_a_region_without_a_physical_network_gives_none(region_networks: N
     assert (await region_networks.store.list(VLANAllocation)).items == []
 
     await wire(region_networks)  # what is there stays as it was made
-    await region_networks.look_again()
+    await region_networks.confirm_absence()
     assert await at_cloud(region_networks) == [None]
     await delete(region_networks, name)
     await region_networks.rest()

@@ -32,7 +32,7 @@ async def abandoned_server(monitored: Monitored, network: str, **spec: Any) -> A
     region = monitored.region
     server = await region.server(network, **spec)
     read = await monitored.settled(server)
-    driver = region.app.drivers["servers"]
+    driver = region.app.running_controllers["servers"]
     await driver.stop()
     assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
     assert (await monitored.operator.post(f"{RECOVERY}/servers/{server}/abandon", REASON)).status == 202
@@ -138,7 +138,7 @@ async def test_an_abandoned_server_that_had_nothing_left_at_its_provider_gives_i
     monitored = Monitored(region)
     server = await region.server(await region.network())
     await monitored.settled(server)
-    driver, provider = region.app.drivers["servers"], monitored.provider
+    driver, provider = region.app.running_controllers["servers"], monitored.provider
     await driver.stop()
     assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
     region.north.operator.vanish(server)
@@ -174,7 +174,7 @@ async def test_a_server_that_was_adopted_and_abandoned_again_keeps_its_address_u
     network = await region.network()
     read = await abandoned_server(monitored, network)
     server, path = read["metadata"]["id"], f"{ORPHANS}/{await monitored.orphan('server')}/adopt"
-    driver = region.app.drivers["servers"]
+    driver = region.app.running_controllers["servers"]
     await driver.stop()
     assert (await monitored.operator.post(path, {"name": "server", "networkId": network})).status == 201
     assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
@@ -202,7 +202,7 @@ async def test_what_is_on_a_network_is_abandoned_with_an_orphan_in_its_place(
     spec = {"networkId": network, "publicIP": False, "listeners": [listener], "rules": []}
     name = await region.made(f"/api/v2/{kind}", "thing", spec)
     await region.until(f"/api/v2/{kind}/{name}", "provisioned")
-    driver = region.app.drivers[kind]
+    driver = region.app.running_controllers[kind]
     await driver.stop()
     assert (await region.root.delete(f"/api/v2/{kind}/{name}")).status == 202
     assert (await monitored.operator.post(f"{RECOVERY}/{kind}/{name}/abandon", REASON)).status == 202

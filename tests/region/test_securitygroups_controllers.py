@@ -57,7 +57,7 @@ def test_a_group_is_made_when_its_network_is_there_with_each_rule_once() -> None
             CloudRule(direction="egress", protocol="udp", first_port=5, last_port=9, prefix="10.0.0.0/8"),
             CloudRule(direction="ingress", protocol="icmp"),
         )
-        await region_networks.look_again()
+        await region_networks.confirm_absence()
 
     run_networks(scenario, at_work=True, seeds=5)
 
@@ -87,7 +87,7 @@ def test_rules_follow_a_put_and_a_group_that_vanished_is_made_again() -> None:
         found = await at_cloud(region_networks, name)
         assert found is not None
         assert found.rules == (CloudRule(direction="ingress", protocol="icmp"),)
-        await region_networks.look_again()
+        await region_networks.confirm_absence()
         assert region_networks.provider.security_groups is not None
         await region_networks.provider.security_groups.remove_group(found.handle)
         for driver in region_networks.drivers:
@@ -108,7 +108,7 @@ def test_a_group_that_goes_is_gone_at_the_cloud_and_its_network_stays() -> None:
         assert (await region_networks.groups.ask(TENANT).get(f"{SECURITY_GROUPS}/{name}")).status == 404
         assert (await region_networks.at_cloud())["groups"] == [(await where(region_networks, other)).name]
         assert (await region_networks.available(Network, network)).status == "True"
-        await region_networks.look_again()
+        await region_networks.confirm_absence()
 
     run_networks(scenario, at_work=True)
 

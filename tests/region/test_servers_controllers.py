@@ -58,7 +58,7 @@ async def test_a_server_comes_up_and_is_left_alone_from_then_on(region_servers: 
     assert (stored.provider_id, stored.image_id, stored.flavor_id) == (made.id, made.image, made.flavor)
     assert stored.scheduled_at is not None
     assert stored.provisioned_at == stored.launched_at is not None
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)
@@ -73,7 +73,7 @@ async def test_a_building_server_is_neither_well_nor_ill_and_a_stopped_one_is_we
     region_servers.cloud.operator.stop(server)
     await region_servers.rest()
     assert (await _status(region_servers, server), await _health(region_servers, server)) == ("provisioned", "healthy")
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -115,7 +115,7 @@ async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_given_bac
     assert [await _status(region_servers, each) for each in there] == ["provisioned"] * 2
     assert len(await region_servers.addresses()) == taken + 2
     assert len(region_servers.at_cloud()) == 2
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
     await region_servers.delete(there[0])
     await region_servers.rest()
     left = [each for each in waiting if await _status(region_servers, each) != "provisioned"]
@@ -163,7 +163,7 @@ async def test_groups_sources_and_public_address_change_on_the_port_that_is_ther
     assert (port.spec.groups, port.spec.sources, port.public_address) == ((), (), "")
     assert shown_of(await region_servers.read(server)) == shown_of(before)
     assert [each.id for each in region_servers.at_cloud()] == [each.id for each in made]
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -236,7 +236,7 @@ async def test_a_lost_answer_makes_no_second_server(region_servers: ServersEnvir
     assert [each.handle.name for each in region_servers.at_cloud()] == [await region_servers.name_of(server)]
     assert len(await region_servers.ports()) == len(await region_servers.addresses()) == 1
     assert await _status(region_servers, server) == "provisioned"
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
     await region_servers.delete(server)
     await region_servers.rest()
     await region_servers.nothing_is_left()
@@ -279,7 +279,7 @@ async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_serve
     assert [each.id for each in region_servers.at_cloud()] == [made.id]
     assert region_servers.at_cloud()[0].host != made.host
     assert await _status(region_servers, server) == "provisioned"
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -293,4 +293,4 @@ async def test_a_server_that_breaks_after_it_ran_is_ill_and_is_not_made_again(
     await region_servers.rest()
     assert (await _status(region_servers, server), await _health(region_servers, server)) == ("provisioned", "error")
     assert [each.id for each in region_servers.at_cloud()] == [made.id]
-    await region_servers.look_again()
+    await region_servers.confirm_absence()

@@ -111,7 +111,7 @@ def lose_power(deed: Deed, sync: int, keep: Keep, *, fails_at_first: bool = Fals
             await (_check_gone if deed is delete else _check_there)(region_servers, network, deed)
             if ports and deed is not delete:
                 assert [each.spec for each in await region_servers.ports()] == [each.spec for each in ports]
-            await region_servers.look_again()
+            await region_servers.confirm_absence()
         await cloud.stop()
 
     with capture_logs():

@@ -38,7 +38,7 @@ async def _is_replaced(region_servers: ServersEnvironment, server: str) -> None:
     """See that a server is the one that took the first one's place, and that there is no other."""
     assert [each.handle.name for each in region_servers.at_cloud()] == [await region_servers.name_of(server, 1)]
     assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "provisioned"
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)

@@ -38,7 +38,7 @@ async def test_a_rebuild_keeps_everything_but_the_disk(region_servers: ServersEn
     assert (now.id, now.image) == (made.id, DEBIAN)
     assert shown_of(await region_servers.read(server)) == shown_of(before)
     assert [each for each in await region_servers.timeline(server) if "Reb" in each] == ["Rebuilding", "Rebuilt"]
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)
@@ -65,7 +65,7 @@ async def test_a_server_that_drifted_and_is_rebuilt_no_longer_says_so_as_soon_as
     await region_servers.rest()
     assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
     assert not is_drifted(await region_servers.stored(server))
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)
@@ -96,7 +96,7 @@ async def test_an_image_that_is_changed_again_is_the_one_that_stays(
     stored = (await region_servers.stored(server)).status
     assert (stored.rebuild, stored.applied_image_id) == (None, last)
     assert await _provisioning(region_servers, server) == "provisioned"
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -119,7 +119,7 @@ async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_i
     assert made_of == [DEBIAN]
     assert [each.image for each in region_servers.at_cloud()] == [UBUNTU]
     assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "provisioned"
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -134,7 +134,7 @@ async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers
     assert [each.image for each in region_servers.at_cloud()] == [UBUNTU]
     assert "Rebuilding" not in await region_servers.timeline(server)
     assert (await region_servers.stored(server)).status.rebuild is None
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write"])
@@ -151,7 +151,7 @@ def test_a_lost_answer_does_not_rebuild_twice(fault: str, *, is_instant: bool) -
             "the new disk is not lost too"
         )
         assert await _provisioning(region_servers, server) == "provisioned"
-        await region_servers.look_again()
+        await region_servers.confirm_absence()
 
     run_servers(scenario, at_work=True, is_instant=is_instant)
 
@@ -183,7 +183,7 @@ async def _failed(region_servers: ServersEnvironment) -> str:
     available = await region_servers.available(server)
     assert available.message == "the rebuild failed: select another image or replace the server"
     assert (await region_servers.stored(server)).status.rebuild == Rebuild(target_image_id=DEBIAN, state="Failed")
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
     return server
 
 
@@ -197,7 +197,7 @@ async def test_a_rebuild_that_failed_waits_for_another_choice(region_servers: Se
     read = await region_servers.read(server)
     assert (read["metadata"]["provisioningStatus"], read["metadata"]["healthStatus"]) == ("provisioned", "healthy")
     assert read["status"]["privateIP"] == before["privateIP"]
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 def test_a_rebuild_that_failed_is_repaired_by_the_old_image_or_a_replacement() -> None:
@@ -215,7 +215,7 @@ def test_a_rebuild_that_failed_is_repaired_by_the_old_image_or_a_replacement() -
         assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
         assert await _provisioning(region_servers, server) == "provisioned"
         assert (await region_servers.stored(server)).status.rebuild is None
-        await region_servers.look_again()
+        await region_servers.confirm_absence()
 
     for each in (scenario, other):
         run_servers(each, at_work=True, is_instant=False)

@@ -54,7 +54,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac_and_has_nothing_else_o
     stored = (await region_servers.stored(server)).status
     assert (stored.provider_id, stored.flavor_id, stored.image_id) == (now.id, SMALL, DEBIAN)
     assert (await region_servers.timeline(server)).count("Created") == 2
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @pytest.mark.parametrize("after_s", [0, 0.1, 0.3, 0.6, 1, 3, 5, 6, 7, 8, 9, 12])
@@ -72,7 +72,7 @@ async def test_replaced_again_before_the_first_replacement_is_there_it_is_the_la
     await _one(region_servers, server, 2)
     assert [each.image for each in region_servers.at_cloud()] == [ROCKY]
     assert shown_of(await region_servers.read(server)) == before
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write"])
@@ -89,7 +89,7 @@ async def test_a_lost_answer_makes_no_second_replacement(
     await region_servers.rest()
     await _one(region_servers, server, 1)
     assert "Rebuilding" not in await region_servers.timeline(server), "it was made of what is wanted"
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -109,7 +109,7 @@ async def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_
     await region_servers.rest()
     await region_servers.rest()
     await _one(region_servers, server, 2)
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True)
@@ -152,7 +152,7 @@ async def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another(
     stored = await region_servers.stored(server)
     assert (stored.status.provider_create_failures, stored.status.provider_create_retrying) == (0, False)
     assert shown_of(await region_servers.read(server)) == before
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @pytest.mark.parametrize("after_s", [0, 0.1, 0.3, 0.6, 3, 6, 7, 9])

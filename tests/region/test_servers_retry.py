@@ -54,7 +54,7 @@ async def test_a_server_that_fails_once_is_made_again_with_the_same_address(regi
     status = (await region_servers.stored(server)).status
     assert (status.provider_create_failures, status.provider_create_retrying) == (0, False)
     assert "CreateFailed" in await region_servers.timeline(server)
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)
@@ -81,7 +81,7 @@ async def _given_up(region_servers: ServersEnvironment) -> str:
     assert [each for each in told if each in {"CreateFailed", "AttemptsExhausted"}] == ["CreateFailed"] * 2 + [
         "AttemptsExhausted"
     ]
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
     return server
 
 
@@ -99,7 +99,7 @@ async def test_after_so_many_failures_it_waits_for_an_operator_who_has_it_tried_
     await region_servers.rest()
     assert await _status(region_servers, server) == ("provisioned", "healthy")
     assert len(region_servers.at_cloud()) == len(await region_servers.ports()) == 1
-    await region_servers.look_again()
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)

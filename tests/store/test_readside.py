@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.store.contract import Change
-from remuda.store.readside.cache import Cache, Entry
+from remuda.store.readside.cache import Cache, CachedObject
 from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.tables import MODIFIED
 from tests.kit.sample_kinds import Horse, horse
@@ -20,16 +20,16 @@ def landed(version: int, *, weight: int) -> CommittedChange[Horse]:
 def test_the_cache_keeps_what_was_used_last() -> None:
     cache = Cache(300, object_bytes=0)
     for name in ("a", "b", "c"):
-        cache.put(KIND, name, Entry(horse(name), weight=100))
+        cache.put(KIND, name, CachedObject(horse(name), weight=100))
     cache.find(KIND, "a")
-    cache.put(KIND, "d", Entry(horse("d"), weight=100))
+    cache.put(KIND, "d", CachedObject(horse("d"), weight=100))
     assert [name for name in "abcd" if cache.find(KIND, name)] == ["a", "c", "d"]
 
 
 def test_rendered_views_count_against_the_bound() -> None:
     cache = Cache(1_000, object_bytes=0)
-    cache.put(KIND, "viewed", Entry(horse("viewed"), weight=100))
-    cache.put(KIND, "other", Entry(horse("other"), weight=100))
+    cache.put(KIND, "viewed", CachedObject(horse("viewed"), weight=100))
+    cache.put(KIND, "other", CachedObject(horse("other"), weight=100))
     for _ in range(100):
         cache.render(KIND, "viewed", lambda _: b"x" * 400)
     assert cache._weight <= 1_000
@@ -42,10 +42,10 @@ def test_a_view_is_rendered_once_until_its_object_changes() -> None:
         rendered.append(one.spec.colour)
         return one.spec.colour.encode()
 
-    cache.put(KIND, "bella", Entry(horse("bella"), weight=100))
+    cache.put(KIND, "bella", CachedObject(horse("bella"), weight=100))
     assert [cache.render(KIND, "bella", view) for _ in range(3)] == [b"bay"] * 3
     changed = horse("bella")
-    cache.put(KIND, "bella", Entry(replace(changed, spec=replace(changed.spec, colour="grey")), weight=100))
+    cache.put(KIND, "bella", CachedObject(replace(changed, spec=replace(changed.spec, colour="grey")), weight=100))
     assert cache.render(KIND, "bella", view) == b"grey"
     assert rendered == ["bay", "grey"]
 

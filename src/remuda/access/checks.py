@@ -32,7 +32,7 @@ def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
     """Return whether the permission is granted globally, in an organization or in a project."""
     access = principal.access
     return permission in access.everywhere or any(
-        permission in inside.permissions or any(permission in held for held in inside.projects.values())
+        permission in inside.permissions or any(permission in granted for granted in inside.projects.values())
         for inside in access.organizations.values()
     )
 

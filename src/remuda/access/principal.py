@@ -116,7 +116,7 @@ def _both_in(organization: str, one: AccessList, other: AccessList) -> Organizat
     return OrganizationAccess(permissions=my_permissions & their_permissions, projects=projects)
 
 
-class Audit(Protocol):
+class AuditHook(Protocol):
     """Returns the audit records of a change, which are stored in the change's own commit."""
 
     def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
@@ -144,7 +144,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     trace_id: str = "0" * 32
     if_match: str | None = None
     """The ETag of the state that the caller has read."""
-    audit: Audit = _no_audit
+    audit: AuditHook = _no_audit
     """Returns the `log` of the write that carries out the request, so that neither is stored without the other."""
     impersonated: Principal | None = None
     """The caller that a service impersonates in this call: it asks for no more than both may do."""

@@ -6,7 +6,7 @@ its servers in place.
 The screens of simulated servers, for a browser: what a server wrote to its console, and what it goes on to write.
 
 A real cloud serves them itself, and so does a simulated one, but it has no address of its own: the process that runs it
-shows them. Whoever has the address may look, for as long as its token is good: that cannot be guessed, and an address
+shows them. A client with the address may read it while its token is valid: that cannot be guessed, and an address
 that is wrong or too old is not there. There is nothing to be typed.
 """
 

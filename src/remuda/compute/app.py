@@ -23,7 +23,7 @@ from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery import ComputeRecovery
 from remuda.http.routes import Table
-from remuda.operations.saga import AnyBound
+from remuda.operations.saga import AnyBoundSaga
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
@@ -65,7 +65,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
     def __init__(self, ports: ComputePorts) -> None:
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
 
-    def sagas(self) -> Sequence[AnyBound]:
+    def sagas(self) -> Sequence[AnyBoundSaga]:
         store, identity = self.ports.store, self.ports.identity
         return (
             *instance_sagas.bound(
@@ -96,7 +96,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         return (instance_controller.build_controller(self.ports),)
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
-        instances = self.drivers["instances"]
+        instances = self.running_controllers["instances"]
         monitor = monitor_of(self.ports, instances.enqueue)
         yield "server watch", ServerWatch(self.ports, instances, monitor.orphans.suspect).run
         yield "instance watch", monitor.orphans.deleted.run

@@ -48,13 +48,13 @@ class ProjectConsumer:
 
     def __init__(self, ports: ComputePorts) -> None:
         self._ports = ports
-        self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds())
+        self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds())
 
     async def run(self) -> None:
         """Watch and check until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
-            tasks.create_task(every(self._ports.settings.check_every, self._ports.clock, self.check_policies))
+            tasks.create_task(every(self._ports.settings.monitor_interval, self._ports.clock, self.check_policies))
 
     async def check_policies(self) -> None:
         """Check once whether the project of each policy exists."""

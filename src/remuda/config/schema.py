@@ -37,17 +37,17 @@ _DEFAULT = ComputeSettings()
 class ComputeConfig(Section):
     """Settings of compute."""
 
-    look_again: Annotated[
+    absence_delay: Annotated[
         timedelta,
         Description("Shortest time between the two reads that confirm the absence of a server.", check_not_zero),
-    ] = _DEFAULT.look_again
-    check_every: Annotated[
+    ] = _DEFAULT.absence_delay
+    monitor_interval: Annotated[
         timedelta,
         Description("Interval at which the monitor compares instances, servers and quota.", check_not_zero),
-    ] = _DEFAULT.check_every
-    stuck_after: Annotated[
+    ] = _DEFAULT.monitor_interval
+    stalled_after: Annotated[
         timedelta, Description("Time without progress after which the monitor reports an instance.", check_not_zero)
-    ] = _DEFAULT.stuck_after
+    ] = _DEFAULT.stalled_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -359,7 +359,7 @@ def compute_settings(configuration: Configuration, *, url: str) -> ComputeSettin
     return ComputeSettings(
         url=f"{url}/compute",
         identity_url=configuration.identity.issuer or f"{url}/identity",
-        look_again=section.look_again,
-        check_every=section.check_every,
-        stuck_after=section.stuck_after,
+        absence_delay=section.absence_delay,
+        monitor_interval=section.monitor_interval,
+        stalled_after=section.stalled_after,
     )

@@ -1,21 +1,12 @@
-"""One table, mounted: a plain ASGI callable that judges requests in the order that clients rely on.
+"""API of one service: an ASGI app that checks a request in a fixed order and calls the service.
 
-path known (404) → method known (405) → path and query bound (400) → authenticated (401) → within its rate (429) → body
-read (408, 413) and understood (400) → not done before (`Idempotency-Key`) → the handler: rights (403), semantics (404,
-409, 412, 422).
+path known (404) → method allowed (405) → path and query valid (400) → authenticated (401) → within the rate limit (429)
+→ body received (408, 413) and valid (400) → not executed before (`Idempotency-Key`) → the service: permission (403) and
+semantics (404, 409, 412, 422).
 
-So a bad id beats a missing token, a missing token beats a bad body, and a bad body beats a missing right. All of it is
-one coroutine over endpoints that were prepared when the table was mounted. An error of ours is answered with its own
-status; anything else is a defect, answered 500 and logged under the trace id that the caller has.
-
-What an API needs from outside.
-
-A time limit that costs nothing while nobody waits.
-
-A timer per request is a tenth of what a read costs, and most reads never wait: they end where they begin. So a
-coroutine is begun without a timer, and gets one only when it waits for something.
-
-A collection that a handler returned, answered as its query says: as a list, as a page, or as a stream.
+So an invalid id beats a missing token, a missing token beats an invalid body, and an invalid body beats a missing
+permission. Endpoints are prepared when the table is mounted. One of our errors has its own status; any other is a
+defect, responded to with 500 and logged under the trace id of the response.
 """
 
 import asyncio
@@ -30,7 +21,7 @@ import structlog
 from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component
-from remuda.http.authentication import Authenticator, Credentials, TrustedProxies, read_credentials
+from remuda.http.authentication import Authenticator, RequestCredentials, TrustedProxies, read_credentials
 from remuda.http.cors import Cors
 from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
 from remuda.http.docs import DocsPages
@@ -63,32 +54,32 @@ from remuda.version import release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:
-    """What an operator can choose."""
+    """Settings for operators."""
 
     body_limit: int = 256 * 1024
-    """How many bytes a request's body may have: the loop serves nobody else while it reads one."""
+    """Largest request body in bytes: parsing one blocks the event loop."""
     body_timeout_s: float = 10.0
-    """How long a body may take to arrive."""
+    """Timeout for receiving a body."""
     time_limit_s: float = 30.0
-    """How long a handler may work; streams are exempt."""
+    """Timeout of a request, except streams."""
     cors: Cors = field(default_factory=Cors)
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    """Whose word is believed about client certificates, and about where a request comes from."""
+    """Proxies whose headers about client certificates and client addresses are trusted."""
     url: str = ""
-    """Where clients reach the API, for those who are told where to get credentials; by default as a request has it."""
+    """External URL of the API, for the metadata of a 401; by default that of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPorts:
-    """What an API is given to work with."""
+    """Ports of an API."""
 
     authenticator: Authenticator
     clock: Clock
     randomness: Randomness
     log: Log
-    """Where audit records go."""
+    """Log of the audit records."""
     sealer: Sealer
-    """Closes what callers keep for us and must not read, such as where a page ended."""
+    """Seals tokens that callers return to us and must not read, such as page tokens."""
     limiter: RateLimiter
     idempotency: Idempotency
     watch: WatchPorts
@@ -98,8 +89,11 @@ class ApiPorts:
 T = TypeVar("T")
 
 
-async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """Return what the work returns, or cancel it and raise TimedOut."""
+async def run_with_timeout(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of the work, or cancel it and raise TimedOut.
+
+    A timer is created only if the work waits: most reads do not, and a timer would be a tenth of their cost.
+    """
     try:
         waits_for = work.send(None)
     except StopIteration as done:
@@ -116,7 +110,7 @@ async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
 
 @types.coroutine
 def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Go on with a coroutine that was begun, and that waits for something."""
+    """Continue a coroutine that was started and waits."""
     while True:
         thrown: BaseException | None = None
         sent = None
@@ -125,7 +119,7 @@ def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any
         except GeneratorExit:
             work.close()
             raise
-        except BaseException as error:  # noqa: BLE001  it is the work's to handle
+        except BaseException as error:  # noqa: BLE001  the work handles it
             thrown = error
         try:
             waits_for = work.send(sent) if thrown is None else work.throw(thrown)
@@ -133,16 +127,18 @@ def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any
             return done.value  # type: ignore[no-any-return]  # same
 
 
-async def answer_collection(
+async def collection_response(
     inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts
 ) -> Response:
-    """Answer with what there is, within the time that a request has, or with what happens, for as long as it does."""
+    """Return a collection as its query asks: a list, a page, or a stream of changes."""
     last_event_id = read_header(inbound.headers, "Last-Event-ID")
     if inbound.query.watch:
-        answer = await _watch(inbound, context.principal, collection, last_event_id, ports)
+        response = await _watch(inbound, context.principal, collection, last_event_id, ports)
     else:
-        answer = await within(ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports))
-    return answer.with_headers(NO_CACHE)
+        response = await run_with_timeout(
+            ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports)
+        )
+    return response.with_headers(NO_CACHE)
 
 
 async def _list(
@@ -163,8 +159,8 @@ async def _watch(
     async def renew() -> Principal:
         if inbound.credentials is None:
             return ANONYMOUS
-        asked = ports.authenticator.authenticate(inbound.credentials)
-        return await within(ports.settings.time_limit_s, asked)
+        authentication = ports.authenticator.authenticate(inbound.credentials)
+        return await run_with_timeout(ports.settings.time_limit_s, authentication)
 
     return await watch_response(
         collection, last_event_id=last_event_id, principal=principal, renew=renew, ports=ports.watch
@@ -175,10 +171,10 @@ _DEFECTS = 500
 
 
 class Api:
-    """Answers the requests of one service."""
+    """The API of one service."""
 
     def __init__(self, table: Table, services: object, ports: ApiPorts) -> None:
-        """Take the services that the routes call. Raise ValueError if one is missing, or there twice."""
+        """Take the services that the routes call. Raise ValueError if one is missing or ambiguous."""
         self._component = Component(name=table.service, version=release())
         self._ports, self._settings = ports, ports.settings
         self._tree = SegmentTree(
@@ -188,22 +184,22 @@ class Api:
         self._pages = DocsPages(table, self._component.version)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         seen: Observation = scope.get("remuda") or self._unobserved(scope)
         seen.service = self._component.name
         inbound = InboundRequest(scope, receive, seen)
         try:
-            answer = await self._answer(inbound)
+            response = await self._respond(inbound)
         except ClientDisconnect:
             raise
-        except Exception as error:  # noqa: BLE001  whatever it was, the caller is told that it was
-            answer = self._refusal(error, inbound)
+        except Exception as error:  # noqa: BLE001  every failure has a response
+            response = self._error_response(error, inbound)
         if scope["method"] == "HEAD":
-            await answer.send_head(send, inbound.extra_headers)
+            await response.send_head(send, inbound.extra_headers)
         else:
-            await answer.send(send, inbound.extra_headers, receive=receive)
+            await response.send(send, inbound.extra_headers, receive=receive)
 
-    async def _answer(self, inbound: InboundRequest) -> Response:
+    async def _respond(self, inbound: InboundRequest) -> Response:
         scope = inbound.scope
         path = path_of(scope)
         match = self._tree.find(path)
@@ -227,9 +223,9 @@ class Api:
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
-            # A read makes nothing that could be named after its operation.
-            trace_id, placed = inbound.observation.trace_id, endpoint.place(principal, match.parameters)
-            context = Context(principal=placed, operation=trace_id, trace_id=trace_id)
+            # A read creates nothing, so its operation needs no id of its own.
+            trace_id, caller = inbound.observation.trace_id, endpoint.with_payer(principal, match.parameters)
+            context = Context(principal=caller, operation=trace_id, trace_id=trace_id)
             return await self._handle(inbound, context, NOTHING)
         return await self._write(inbound, principal)
 
@@ -240,7 +236,7 @@ class Api:
         raise NotAllowed(allowed)
 
     async def _principal(self, inbound: InboundRequest) -> Principal:
-        """Return who asks, after charging the request to that one, or to its address if it is nobody."""
+        """Return the caller, after counting the request against its rate limit, or against that of its address."""
         peer, take = inbound.observation.peer, self._ports.limiter.take
         if inbound.endpoint.is_public:
             inbound.extra_headers += take(anonymous(inbound.client(self._settings.proxies)))
@@ -252,9 +248,9 @@ class Api:
                 peer=peer[0] if peer else None,
                 proxies=self._settings.proxies,
             )
-            self._check_stranger(inbound, credentials)
-            asked = self._ports.authenticator.authenticate(credentials)
-            principal = await within(self._settings.time_limit_s, asked)
+            self._check_unknown_caller(inbound, credentials)
+            authentication = self._ports.authenticator.authenticate(credentials)
+            principal = await run_with_timeout(self._settings.time_limit_s, authentication)
         except Unauthenticated:
             inbound.extra_headers += take(anonymous(inbound.client(self._settings.proxies)))
             raise
@@ -263,8 +259,8 @@ class Api:
         inbound.extra_headers += take(principal.actor_name)
         return principal
 
-    def _check_stranger(self, inbound: InboundRequest, credentials: Credentials) -> None:
-        """Refuse who is not known at an address that has no requests left, before a signature is looked at for it."""
+    def _check_unknown_caller(self, inbound: InboundRequest, credentials: RequestCredentials) -> None:
+        """Reject unknown credentials from an address over its limit, before their signature is verified."""
         try:
             self._ports.limiter.check(anonymous(inbound.client(self._settings.proxies)))
         except OverLimit:
@@ -272,7 +268,7 @@ class Api:
                 raise
 
     async def _write(self, inbound: InboundRequest, principal: Principal) -> Response:
-        """Carry a write out, with a record of it. Of what strangers do, whoever lets them do it keeps the records."""
+        """Execute a write and audit it. Public routes are audited by their services."""
         endpoint = inbound.endpoint
         audit = Audit(
             self._ports.log,
@@ -285,21 +281,21 @@ class Api:
             is_everywhere=endpoint.route.scope == "everywhere",
         )
         if endpoint.is_public:
-            return await self._carry_out(inbound, principal, audit)
+            return await self._execute(inbound, principal, audit)
         try:
-            answer = await self._carry_out(inbound, principal, audit)
+            response = await self._execute(inbound, principal, audit)
         except ClientDisconnect:
-            raise  # it never was a whole request
+            raise  # the request is incomplete
         except RemudaError as error:
             await audit.finish(error.status)
             raise
         except Exception:
             await audit.finish(_DEFECTS)
             raise
-        await audit.finish(answer.status, replayed=REPLAYED in answer.headers)
-        return answer
+        await audit.finish(response.status, replayed=REPLAYED in response.headers)
+        return response
 
-    async def _carry_out(self, inbound: InboundRequest, principal: Principal, audit: Audit) -> Response:
+    async def _execute(self, inbound: InboundRequest, principal: Principal, audit: Audit) -> Response:
         endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.observation.trace_id
         raw = b""
         if endpoint.has_body:
@@ -308,11 +304,11 @@ class Api:
         body = endpoint.read_body(raw, inbound.headers)
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
         key = read_key(inbound.headers, is_public=endpoint.is_public)
-        placed = endpoint.place(principal, inbound.values)
+        caller = endpoint.with_payer(principal, inbound.values)
 
         async def work(operation: str) -> Response:
             context = Context(
-                principal=placed,
+                principal=caller,
                 operation=operation,
                 key=key,
                 trace_id=trace_id,
@@ -321,17 +317,17 @@ class Api:
             )
             return await self._handle(inbound, context, body)
 
-        idempotency, holder = self._ports.idempotency, key_owner(principal)
+        idempotency, owner = self._ports.idempotency, key_owner(principal)
         if endpoint.route.is_idempotent:
-            return await work(idempotency.operation(key, who=holder))
+            return await work(idempotency.operation(key, who=owner))
         keep, fingerprint = not endpoint.route.holds_secret, inbound.fingerprint(raw)
         try:
-            return await idempotency.execute_once(key, who=holder, fingerprint=fingerprint, keep=keep, work=work)
+            return await idempotency.execute_once(key, who=owner, fingerprint=fingerprint, keep=keep, work=work)
         except ResponseNotStored:
             if endpoint.repeat is None:
                 raise
-            again = Context(principal=placed, operation=idempotency.operation(key, who=holder), trace_id=trace_id)
-            return (await self._handle(inbound, again, body, endpoint.repeat)).with_headers(REPLAYED)
+            repeated = Context(principal=caller, operation=idempotency.operation(key, who=owner), trace_id=trace_id)
+            return (await self._handle(inbound, repeated, body, endpoint.repeat)).with_headers(REPLAYED)
 
     async def _handle(
         self, inbound: InboundRequest, context: Context, body: Any, invoke: Invocation | None = None
@@ -345,12 +341,12 @@ class Api:
             headers=read_declared(endpoint.declared, inbound.scope["headers"]) if endpoint.declared else NO_HEADERS,
             peer=peer[0] if peer else "",
         )
-        reply = await within(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
-        if isinstance(reply, Collection):
-            return await answer_collection(inbound, context, reply, self._ports)
-        return endpoint.answer(reply)
+        result = await run_with_timeout(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
+        if isinstance(result, Collection):
+            return await collection_response(inbound, context, result, self._ports)
+        return endpoint.render(result)
 
-    def _refusal(self, error: Exception, inbound: InboundRequest) -> Response:
+    def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:
         seen = inbound.observation
         seen.error_code = error.code if isinstance(error, RemudaError) else "internal"
         if not isinstance(error, RemudaError):
@@ -364,6 +360,6 @@ class Api:
         return inbound.error_response(error, self._settings.url or inbound.url(self._settings.proxies))
 
     def _unobserved(self, scope: Scope) -> Observation:
-        """Return what `Observe` would have put there, for an API that stands alone."""
+        """Return the observation that the access log would have set, for an API without it."""
         trace_id = self._ports.randomness.token_bytes(16).hex()
         return Observation(trace_id, self._ports.clock.monotonic(), scope.get("client"))

@@ -43,7 +43,7 @@ _OF_RSA = ["PS256", "PS512"]
 _LONGEST = 8 * 1024
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "organizationId"}):
+class PrincipalClaim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "organizationId"}):
     """Principal that a service acts for; it pays and is audited."""
 
     actor: str = ""
@@ -57,10 +57,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "
     """The only organization in which the actor is known."""
 
 
-_DECODE = msgspec.json.Decoder(Claim).decode
+_DECODE = msgspec.json.Decoder(PrincipalClaim).decode
 
 
-def read_claim(header: bytes | None, *, certificate: str) -> Claim:
+def read_claim(header: bytes | None, *, certificate: str) -> PrincipalClaim:
     """Return the valid claim of a service with this certificate, or raise Malformed."""
     if header is None:
         raise Malformed("X-Principal is missing: a service must name the principal it acts for")
@@ -73,7 +73,7 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
         ) from None
 
 
-def read_claim_of_bearer(header: bytes) -> Claim:
+def read_claim_of_bearer(header: bytes) -> PrincipalClaim:
     """Return the claim beside a token, or raise Malformed. Without a certificate no JWS can be verified."""
     _check_length(header)
     try:
@@ -90,7 +90,7 @@ def _check_length(header: bytes) -> None:
         raise Malformed(f"X-Principal is too long: send at most {_LONGEST} bytes")
 
 
-def write_claim(claim: Claim) -> str:
+def write_claim(claim: PrincipalClaim) -> str:
     """Encode a claim for the header, unsigned."""
     return base64url.encode(msgspec.json.encode(claim))
 
@@ -116,13 +116,13 @@ _OF_TOKENS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s[0-9A-Za-z+/=\s]+-----END CERTIFICATE-----\s*")
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
     """Credentials of a request. At least one of token and certificate is there."""
 
     token: str | None = None
     certificate: str | None = None
     """Client certificate as PEM, verified by a trusted proxy."""
-    claim: Claim | None = None
+    claim: PrincipalClaim | None = None
     """Always present with a certificate. With a token alone it counts only if the token belongs to a service."""
     impersonate: bool = False
     """Whether the service asks for what both it and the actor of its claim may do. With a token alone there may be no
@@ -170,7 +170,7 @@ def _is_address(text: str) -> bool:
 
 def read_credentials(
     headers: Mapping[bytes, bytes], *, all_headers: Sequence[Header], peer: str | None, proxies: TrustedProxies
-) -> Credentials:
+) -> RequestCredentials:
     """Read the credentials, or raise Unauthenticated if there are none and Malformed if they are invalid.
 
     `headers` is a mapping of `all_headers`, which show whether one was repeated and is therefore ambiguous.
@@ -186,7 +186,7 @@ def read_credentials(
         _reject_duplicates(all_headers)
     token = read_bearer(authorization)
     if b"x-principal" not in headers and b"x-impersonate" not in headers:
-        return Credentials(token=token)
+        return RequestCredentials(token=token)
     return _bearer_credentials(headers, token)
 
 
@@ -208,16 +208,16 @@ def read_bearer(authorization: bytes) -> str:
     return token.decode()
 
 
-def _bearer_credentials(headers: Mapping[bytes, bytes], token: str) -> Credentials:
+def _bearer_credentials(headers: Mapping[bytes, bytes], token: str) -> RequestCredentials:
     header = headers.get(b"x-principal")
     try:
         claim = None if header is None else read_claim_of_bearer(header)
-        return Credentials(token=token, claim=claim, impersonate=_impersonates(headers))
+        return RequestCredentials(token=token, claim=claim, impersonate=_impersonates(headers))
     except Malformed as error:
-        return Credentials(token=token, fault=error.message)
+        return RequestCredentials(token=token, fault=error.message)
 
 
-def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> Credentials:
+def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> RequestCredentials:
     certificate = unquote(headers[b"ssl-client-cert"].decode("latin-1"))
     if headers.get(b"ssl-client-verify") != b"SUCCESS" or not _PEM.fullmatch(certificate):
         raise Malformed("certificate propagation failure")
@@ -225,7 +225,7 @@ def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> C
     impersonate = _impersonates(headers)
     if impersonate and not claim.actor:
         raise Malformed("X-Impersonate needs an actor in X-Principal: name the one to act for")
-    return Credentials(token=token, certificate=certificate, claim=claim, impersonate=impersonate)
+    return RequestCredentials(token=token, certificate=certificate, claim=claim, impersonate=impersonate)
 
 
 def _impersonates(headers: Mapping[bytes, bytes]) -> bool:
@@ -240,11 +240,11 @@ def _impersonates(headers: Mapping[bytes, bytes]) -> bool:
 class Authenticator(Protocol):
     """Port that verifies credentials and returns the principal with its permissions."""
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether these credentials were accepted recently or are cheap to verify; others wait under load."""
         ...
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return the principal, or raise Unauthenticated with a lower-case text that states the reason.
 
         Raise Malformed with the `fault` of credentials that have one, if they turn out to be a service's.
@@ -252,7 +252,7 @@ class Authenticator(Protocol):
         ...
 
 
-def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | None = None) -> Principal:
+def acting_for(service: Principal, claim: PrincipalClaim, *, impersonated: AccessList | None = None) -> Principal:
     """Return a service as the principal that it acts for.
 
     The claim says who pays and who is audited. The permissions are the service's own or, if it impersonates, what both
@@ -272,7 +272,7 @@ def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | N
 
 
 def presented_by(
-    bearer: Principal, service: Principal, claim: Claim, *, impersonated: AccessList | None = None
+    bearer: Principal, service: Principal, claim: PrincipalClaim, *, impersonated: AccessList | None = None
 ) -> Principal:
     """Return the principal of a token that a service presents besides its own certificate.
 

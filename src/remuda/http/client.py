@@ -203,7 +203,7 @@ class Client:
             if has_begun and since is None:
                 raise Gone(route.name, "0")
             failures += 1
-            await self._clock.sleep(self._caller.retries.pause_s(failures, failure))
+            await self._clock.sleep(self._caller.retries.pause_s(failures, getattr(failure, "retry_after_s", 0.0)))
 
     def _watch_event(self, event: Received, item_type: Any) -> WatchEvent[Any]:
         version = event.id or None

@@ -39,7 +39,7 @@ def crud(
     parent: type[Parameters] = Nothing,
     scope: Scope = "project",
     names: str = "",
-    nouns: str = "",
+    plural_noun: str = "",
     without: tuple[Operation, ...] = (),
     descriptions: Mapping[Operation, str] | None = None,
     overrides: Mapping[Operation, Mapping[str, Any]] | None = None,
@@ -48,12 +48,12 @@ def crud(
 
     `path` is the collection's. `item` has the parameters of one object: those of `parent`, and its own, which is the
     last segment of its path. `name` ends the routes' names (`network` in `create_network`). `noun` goes into the
-    summaries, with its article (`a network`). `names` and `nouns` are their plurals, made with an s if left out.
+    summaries, with its article (`a network`). `names` and `plural_noun` are their plurals, made with an s if left out.
 
     Without a body type for `create` or `update` there is no such route, and none for what is named in `without`.
     `overrides` are fields of `Route`, by operation.
     """
-    plural = nouns or f"{noun.removeprefix('a ').removeprefix('an ')}s"
+    plural = plural_noun or f"{noun.removeprefix('a ').removeprefix('an ')}s"
     many = {"path": path, "path_type": parent}
     one = {"path": f"{path}/{{{_own_parameter(item, parent)}}}", "path_type": item}
     viewed = {"response_type": read, "view": view}

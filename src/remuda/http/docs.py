@@ -175,8 +175,8 @@ def _operations(api: Document) -> Iterator[_Operation]:
     schemas = api["components"]["schemas"]
     for path, item in api["paths"].items():
         for method, operation in item.items():
-            success, answered = next(iter(operation["responses"].items()))
-            content = answered.get("content", {})
+            success, response = next(iter(operation["responses"].items()))
+            content = response.get("content", {})
             schema = content.get("application/json", {}).get("schema", {})
             yield _Operation(
                 method=method.upper(),
@@ -197,10 +197,10 @@ def _operations(api: Document) -> Iterator[_Operation]:
 
 
 def _other(operation: Document, success: str, schemas: Document) -> tuple[str, str, list[FieldRow]] | None:
-    for status, answered in operation["responses"].items():
+    for status, response in operation["responses"].items():
         if status != success and status.startswith("2"):
-            schema = answered["content"]["application/json"]["schema"]
-            return status, answered["description"], list(field_rows(schema, schemas))
+            schema = response["content"]["application/json"]["schema"]
+            return status, response["description"], list(field_rows(schema, schemas))
     return None
 
 

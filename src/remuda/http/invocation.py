@@ -52,8 +52,8 @@ def service_for(route: AnyRoute, services: object) -> Any:
         return services
     found = [each for each in _all(services) if isinstance(each, route.service)]
     if len(found) != 1:
-        wanted, there = route.service.__name__, sorted(type(each).__name__ for each in _all(services))
-        raise ValueError(f"{route.name} needs one {wanted}, and there are {len(found)} among the services {there}")
+        service, present = route.service.__name__, sorted(type(each).__name__ for each in _all(services))
+        raise ValueError(f"{route.name} needs one {service}, and there are {len(found)} among the services {present}")
     return found[0]
 
 

@@ -285,11 +285,11 @@ def _about(table: Table) -> str:
 def _schemas(table: Table) -> tuple[Mapping[Any, JsonObject], JsonObject]:
     """Return the schema of each type on the wire, and the components that these refer to."""
     bodies = [route.body_type for route in table.routes if route.has_body and not route.form]
-    answers = [route.response_type for route in table.routes if not route.page]
+    responses = [route.response_type for route in table.routes if not route.page]
     others = [route.other.response_type for route in table.routes if route.other is not None]
     own_errors = [body for route in table.routes for body in route.error_bodies.values()]
     errors = [ErrorBody, OtherErrorBody, *(OAuth2Error for route in table.routes if route.oauth)]
-    kinds = list(dict.fromkeys([*errors, *bodies, *answers, *others, *own_errors]))
+    kinds = list(dict.fromkeys([*errors, *bodies, *responses, *others, *own_errors]))
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
     return dict(zip(kinds, schemas, strict=True)), components
 

@@ -1,6 +1,7 @@
-"""Errors read from responses: the class that the server raised, with its message.
+"""Errors of remote services, decoded from responses to the class that the server raised.
 
-What only the server knew is blank. Apart from the client, which takes long to import: CLI commands read errors too.
+Facts that are not part of the response are blank. The CLI uses this module without the client, which takes long to
+import.
 """
 
 import re
@@ -32,31 +33,31 @@ _BLANK: Mapping[str, Any] = {
     **dict.fromkeys(("kind", "name", "field", "target_kind", "target", "owner", "version", "path", "cause"), ""),
     **dict.fromkeys(("server", "what", "key_id"), ""),
 }
-"""The facts of errors that do not travel."""
+"""Facts of errors that a response does not contain."""
 
 
 def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
-    """Return the error that an answer tells."""
+    """Return the error of a response."""
     try:
-        told = msgspec.json.decode(body, type=_Envelope)
+        envelope = msgspec.json.decode(body, type=_Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ServerUnreachable(server, f"it answered {status} in words that are not ours")
-    kind = _BY_CODE.get((status, told.code)) or _BY_STATUS.get(status, errors.Unavailable)
+        return ServerUnreachable(server, f"it responded {status} without an error of ours")
+    kind = _BY_CODE.get((status, envelope.code)) or _BY_STATUS.get(status, errors.Unavailable)
     error = kind.__new__(kind)
-    RemudaError.__init__(error, told.error_description)
+    RemudaError.__init__(error, envelope.error_description)
     vars(error).update(_BLANK)
-    vars(error).update(_facts(told, headers))
+    vars(error).update(_facts(envelope, headers))
     return error
 
 
-def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield what does travel."""
-    yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
-    yield "plan", told.plan or None
-    yield "error", told.error
+def _facts(envelope: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Yield the facts that a response contains."""
+    yield "problems", tuple((problem.pointer, problem.reason) for problem in envelope.problems)
+    yield "plan", envelope.plan or None
+    yield "error", envelope.error
     yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
-    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
-        yield "retry_after_s", int(asked)
+    if _SECONDS.fullmatch(seconds := headers.get("retry-after", "")):
+        yield "retry_after_s", int(seconds)
 
 
 _CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
@@ -76,4 +77,4 @@ _BY_STATUS: Mapping[int, type[RemudaError]] = {
     429: errors.TooMany,
     431: errors.TooLarge,
 }
-"""What a status means from a server that uses no code of ours, as the reference implementation."""
+"""Errors by status, for servers without codes of ours such as the reference implementation."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope
-from remuda.http.authentication import Credentials, TrustedProxies
+from remuda.http.authentication import RequestCredentials, TrustedProxies
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
@@ -96,7 +96,7 @@ class InboundRequest:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.extra_headers: tuple[Header, ...] = ()
         """Further headers of the response."""
-        self.credentials: Credentials | None = None
+        self.credentials: RequestCredentials | None = None
 
     def client(self, proxies: TrustedProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a trusted proxy, its client."""

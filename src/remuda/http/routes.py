@@ -1,17 +1,14 @@
-"""The route table: the API, declared once.
+"""Route table: the declaration of an API.
 
-A `Route` says everything about one operation, and a `Table` (`tables`) is all routes of a service. Dispatch,
-validation, the OpenAPI document, the authorization matrix, the typed client and the docs page are all read from it. A
-table imports no service object: the instances are given when the table is mounted.
+A `Route` describes one operation, and a `Table` all routes of a service. Dispatch, validation, the OpenAPI document,
+the authorization matrix, the typed client and the docs pages are derived from it. A table imports no service object:
+the instances are given when the table is mounted.
 
-A route names the method of a service that it calls (`calls`), whose arguments are bound by name (`signatures`). The
-method returns the response itself, a stored object that `view` renders, or one of `responses`, such as a collection
-that is listed, paged or watched as the query says. Permissions are checked by the service with `access.checks`, because
-it is also called without HTTP; the route's `permission` and `scope` are what the documents say about it, and the
-authorization matrix proves that they are true. A route that reads headers, cookies or the peer has a `handler`, which
-takes the service and the call.
-
-A table: all routes of one service. One that contradicts itself is a defect, and cannot be made.
+A route names the service method that it calls (`calls`), whose arguments are bound by name (`signatures`). The method
+returns the response itself, a stored object that `view` renders, or one of `responses`, such as a collection. The
+service checks permissions with `access.checks`, because it is also called without HTTP; `permission` and `scope` of the
+route document them, and the authorization matrix proves that they are right. A route that reads headers, cookies or the
+peer has a `handler`, which takes the service and the call.
 """
 
 import re
@@ -31,10 +28,10 @@ from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
 __all__ = ["ENCODED_TWICE", "NOTHING", "Id", "ListQuery", "Nothing", "PageQuery", "Parameters", "Wire"]
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-"""The methods our APIs use; OPTIONS is answered by the kernel."""
+"""Methods of our APIs; OPTIONS is handled for all routes."""
 
 Scope = Literal["public", "authenticated", "everywhere", "organization", "project"]
-"""Where the permission must be held: `public` asks for no credentials, `authenticated` for any that hold."""
+"""Scope of the permission: `public` needs no credentials, `authenticated` any valid ones."""
 
 ServiceT = TypeVar("ServiceT")
 PathT = TypeVar("PathT", bound=Parameters)
@@ -44,31 +41,31 @@ ResponseT = TypeVar("ResponseT")
 
 
 class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=True):
-    """One request, bound to its types and judged up to where its service takes over."""
+    """One validated request of a route."""
 
     context: Context
     path: PathT
     query: QueryT
     body: BodyT
     headers: Mapping[str, str] = {}
-    """Those that the route declares, as far as they were sent."""
+    """The declared headers that were sent."""
     peer: str = ""
-    """The address that the request came from, as far as proxies that we trust tell."""
+    """Address of the client, as reported by trusted proxies."""
 
     @property
     def principal(self) -> Principal:
-        """Who asks."""
+        """The caller."""
         return self.context.principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherResponseType:
-    """What a route answers when it does something else than usual: a handler says so by returning `Other`."""
+    """An alternative response of a route, which the method returns as `OtherResponse`."""
 
     status: int
     response_type: type
     about: str
-    """When that is."""
+    """The case in which it is returned."""
 
 
 Handler = Callable[
@@ -77,7 +74,7 @@ Handler = Callable[
         Any, Any, ResponseT | Rendered[ResponseT] | Viewed[ResponseT] | OtherResponse[Any] | Collection[Any, ResponseT]
     ],
 ]
-"""Takes the service and the call."""
+"""A function that takes the service and the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +83,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
 
     method: Method
     path: str
-    """As clients write it, with `{name}` for each field of `path_type`."""
+    """Path template, with `{name}` for each field of `path_type`."""
     name: str
     """The operationId: `list_instances`."""
     summary: str
@@ -94,7 +91,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     service: type[ServiceT] | None = None
     """The class whose instance is called."""
     calls: Callable[..., Any] | None = None
-    """The method of `service` that does it. Its arguments are bound by name."""
+    """The method of `service`. Its arguments are bound by name."""
     view: EtagView[Any, ResponseT] | None = None
     """Renders a stored object that the method returns. A GET responds with the bytes that the store has cached."""
     handler: Handler[ServiceT, PathT, QueryT, BodyT, ResponseT] | None = None
@@ -106,78 +103,78 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     response_type: type[ResponseT] = NoneType  # type: ignore[assignment]  # the handler's type decides
     success: int = 200
     errors: tuple[int, ...] = ()
-    """The statuses this route can answer beside those that the kernel adds to every route."""
+    """Statuses of this route beside those of every route."""
     other: OtherResponseType | None = None
-    """What it answers when it does something else than usual."""
+    """The alternative response."""
     error_bodies: Mapping[int, type] = field(default_factory=dict)
-    """The bodies of errors that say more than they do elsewhere, by status."""
+    """Types of error bodies with additional fields, by status."""
     is_conditional: bool = False
-    """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
+    """Whether it supports `If-Match`. Other routes reject the header rather than ignore it."""
     holds_secret: bool = False
-    """The answer carries a secret: it is neither stored nor replayed, and nobody may keep it (`no-store`)."""
+    """Whether the response contains a secret: it is neither stored nor replayed nor cached (`no-store`)."""
     repeat_calls: Callable[..., Any] | None = None
-    """The method that responds to a repeat under a key whose response was not stored. It takes what it needs."""
+    """The method that responds to a repeated request whose response was not stored."""
     is_idempotent: bool = False
-    """What it does under a key is done once by itself: no answer is stored, and a repeat tells how things stand now."""
+    """Whether a repeat has no further effect: no response is stored, and a repeat returns the current state."""
     form: bool = False
-    """The body is a form (`application/x-www-form-urlencoded`) rather than JSON."""
+    """Whether the body is a form (`application/x-www-form-urlencoded`) rather than JSON."""
     page: bool = False
-    """It is for browsers: it answers with a page or sends elsewhere, and what goes wrong is a page too."""
+    """Whether it is for browsers: its responses are pages or redirects, errors included."""
     redirects: bool = False
-    """It may answer with 302, whatever its success is."""
+    """Whether it may respond with 302 as well."""
     oauth: bool = False
-    """It refuses in the words of OAuth2 (`OAuthError`), and nobody may keep what it answers."""
+    """Whether its errors are OAuth 2 errors (`OAuthError`). Its responses are not cached."""
     max_age_s: int = 0
-    """A client may keep what it is answered for so long, for itself alone; it asks each time if this is nothing."""
+    """Time for which a client may cache the response privately; 0 for none."""
     headers: tuple[str, ...] = ()
-    """The request headers that its handler is given, in lower case."""
+    """Request headers for the handler, in lower case."""
     tag: str = ""
     """The heading in the docs; by default the last fixed segment of the path."""
     description: str = ""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names in the path, in their order."""
+        """The path parameters in order."""
         return tuple(_PARAMETER.findall(self.path))
 
     @property
     def shape(self) -> str:
-        """Its method and path, whatever its parameters are called: no two routes have the same."""
+        """Its method and path without parameter names: unique in a table."""
         return f"{self.method} {_PARAMETER.sub('{}', self.path)}"
 
     @property
     def takes_key(self) -> bool:
-        """It is done once for each `Idempotency-Key`. Keys belong to callers, so a public route has none."""
+        """Whether it accepts an `Idempotency-Key`. Keys belong to callers, so a public route has none."""
         return self.method != "GET" and self.scope != "public"
 
     @property
     def replays(self) -> bool:
-        """It may answer a repeat under a key with what it answered before."""
+        """Whether a repeated request gets the stored response."""
         return self.takes_key and not self.is_idempotent
 
     @property
     def may_redirect(self) -> bool:
-        """It can send a browser elsewhere."""
+        """Whether it can redirect a browser."""
         return self.redirects or self.success == _FOUND
 
     @property
     def has_body(self) -> bool:
-        """Clients send a body with it."""
+        """Whether it has a request body."""
         return self.body_type is not Nothing
 
     @property
     def is_list(self) -> bool:
-        """It answers with an array."""
+        """Whether its response is an array."""
         return get_origin(self.response_type) in {list, tuple}
 
     @property
     def is_paged(self) -> bool:
-        """It answers with a page, and says where that ended."""
+        """Whether its response is a page."""
         return issubclass(self.query_type, PageQuery)
 
     @property
     def is_collection(self) -> bool:
-        """It answers with a collection, which can be paged and watched."""
+        """Whether its response is a collection, which can be paged and watched."""
         return issubclass(self.query_type, ListQuery)
 
     @property
@@ -208,10 +205,10 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
 
 
 AnyHandler = Handler[Any, Any, Any, Any, Any]
-"""Some handler, where its types do not matter."""
+"""A handler of any types."""
 
 AnyRoute = Route[Any, Any, Any, Any, Any]
-"""Some route, where its types do not matter."""
+"""A route of any types."""
 
 _PARAMETER = re.compile(r"\{([^{}/]+)\}")
 _FOUND = 302
@@ -223,7 +220,7 @@ def _given(method: Callable[..., Any] | None) -> Callable[..., Any]:
 
 
 class Table:
-    """All routes of one service. Raises ValueError, with all that is wrong, if they contradict each other."""
+    """All routes of one service. Raises ValueError with all contradictions."""
 
     def __init__(self, service: str, *, title: str, description: str, routes: Iterable[AnyRoute]) -> None:
         self.service, self.title, self.description = service, title, description
@@ -232,18 +229,18 @@ class Table:
             raise ValueError(f"the routes of {service} do not fit: {'; '.join(faults)}")
 
     def action_of(self, route: AnyRoute) -> str:
-        """Return what a route does to what the rest of its path names, as `saddle` in `/horses/{id}/saddle`, or "".
+        """Return the action of a route on the object that its path names, as `stop` in `/instances/{id}/stop`, or "".
 
-        What can be read, or has something below it, is no action but a thing: something is made there. And what is made
-        belongs to nothing, or is answered.
+        A path with other methods or with paths below it is a collection rather than an action, and so is one whose POST
+        returns something and that belongs to no object.
         """
-        place, _, last = route.path.rpartition("/")
+        parent, _, last = route.path.rpartition("/")
         if route.method != "POST" or last.startswith("{"):
             return ""
         others = [each.path for each in self.routes if each is not route]
-        is_thing = any(f"{path}/".startswith(f"{route.path}/") for path in others)
-        is_done = place.endswith("}") or route.response_type is NoneType
-        return last if is_done and not is_thing else ""
+        is_collection = any(f"{path}/".startswith(f"{route.path}/") for path in others)
+        is_action = parent.endswith("}") or route.response_type is NoneType
+        return last if is_action and not is_collection else ""
 
 
 _SEGMENT = re.compile(r"[^{}/]+|\{[^{}/]+\}")
@@ -264,7 +261,7 @@ def _all_faults(route: AnyRoute) -> Iterator[str]:
 
 
 def _method_faults(route: AnyRoute) -> Iterator[str]:
-    """Yield how the methods that a route calls do not fit it."""
+    """Yield the reasons why a method does not fit the route."""
     if (route.calls is None) == (route.handler is None):
         yield f"{route.name} needs a method that it calls or a handler, and not both"
     for method, is_repeat in ((route.calls, False), (route.repeat_calls, True)):
@@ -294,15 +291,15 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         == (route.permission is None),
         "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
         "is conditional, which only a write can be": not (route.is_conditional and route.method == "GET"),
-        "answers something with a 204": route.success != _NO_CONTENT or route.response_type is NoneType,
-        "has another answer with the status of its usual one": route.other is None
+        "has a response with a 204": route.success != _NO_CONTENT or route.response_type is NoneType,
+        "has an alternative response with the status of the usual one": route.other is None
         or route.other.status != route.success,
-        "answers repeats anew, and keeps what it answers": route.repeat_calls is None or route.holds_secret,
+        "has a method for repeats although its responses are stored": route.repeat_calls is None or route.holds_secret,
         "is a form without a body": not route.form or route.has_body,
         "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
         and not ((route.page or route.oauth) and route.is_list),
         "has a header that is not in lower case": all(name == name.lower() for name in route.headers),
-        "is a collection and no GET that answers 200 with a list": not route.is_paged
+        "is a collection and not a GET that responds 200 with a list": not route.is_paged
         or (route.method == "GET" and route.success == _OK and route.is_list),
     }
     yield from (f"{route.name} {fault}" for fault, holds in rules.items() if not holds)

@@ -14,15 +14,15 @@ Id = Annotated[
         extra_json_schema={"format": "uuid"},
     ),
 ]
-"""An id in a path or query: any UUID, so that a wrong one is told before anybody is authenticated."""
+"""An id in a path or query: any UUID, so that an invalid one is rejected before authentication."""
 
 
-ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: whoever is on the way may decode it once."
-"""For the description of a path's parameter that may hold a slash: what is no client of ours encodes it once."""
+ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: a proxy may decode it once."
+"""Description of a path parameter that may contain a slash."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The base of everything that clients send and read. Fields we do not know are ignored."""
+    """Base of request and response structs. Unknown fields are ignored."""
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,17 +34,17 @@ class Nothing(Parameters, frozen=True):
 
 
 NOTHING = Nothing()
-"""The one of its kind."""
+"""The only instance."""
 
 
 class PageQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
-    """What every list understands that comes in pages; a list's own filters are added by a subclass."""
+    """Query of a paged list; a subclass adds filters."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items to return at most.")] | None = None
     continue_: Annotated[str, msgspec.Meta(description="Where the last page ended: its X-Continue.")] | None = None
 
 
 class ListQuery(PageQuery, frozen=True):
-    """What every list of stored objects understands: it can be watched, too."""
+    """Query of a list of stored objects, which can also be watched."""
 
     watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False

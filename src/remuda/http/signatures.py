@@ -134,9 +134,9 @@ def _check_optional(parameter: inspect.Parameter) -> None:
         raise ValueError(f"takes the argument {parameter.name}, which the route does not have")
 
 
-def _check_type(name: str, wanted: Any, given: Any) -> None:
-    if not _accepts(wanted, given):
-        raise ValueError(f"takes {name} as {_name(wanted)}, and the route has {_name(given)}")
+def _check_type(name: str, expected: Any, given: Any) -> None:
+    if not _accepts(expected, given):
+        raise ValueError(f"takes {name} as {_name(expected)}, and the route has {_name(given)}")
 
 
 def _check_complete(taken: set[str], inputs: Inputs) -> None:
@@ -154,26 +154,26 @@ def _check_complete(taken: set[str], inputs: Inputs) -> None:
         raise ValueError(f"does not take the argument {', '.join(missing)}")
 
 
-def _accepts(wanted: Any, given: Any) -> bool:
-    """Tell whether a value of one type can be given where another one is wanted, as far as routes need it."""
-    if wanted in (object, given) or _is_open(wanted) or _is_open(given):
+def _accepts(expected: Any, given: Any) -> bool:
+    """Tell whether a value of one type can be given where another one is expected, as far as routes need it."""
+    if expected in (object, given) or _is_open(expected) or _is_open(given):
         return True
     if _is_union(given):
-        return all(_accepts(wanted, each) for each in get_args(given))
-    if _is_union(wanted):
-        return any(_accepts(each, given) for each in get_args(wanted))
+        return all(_accepts(expected, each) for each in get_args(given))
+    if _is_union(expected):
+        return any(_accepts(each, given) for each in get_args(expected))
     if get_origin(given) is Literal:
-        if get_origin(wanted) is Literal:
-            return set(get_args(given)) <= set(get_args(wanted))
-        return all(_accepts(wanted, type(each)) for each in get_args(given))
-    return _is_subtype(wanted, given)
+        if get_origin(expected) is Literal:
+            return set(get_args(given)) <= set(get_args(expected))
+        return all(_accepts(expected, type(each)) for each in get_args(given))
+    return _is_subtype(expected, given)
 
 
-def _is_subtype(wanted: Any, given: Any) -> bool:
-    upper, lower = get_origin(wanted) or wanted, get_origin(given) or given
+def _is_subtype(expected: Any, given: Any) -> bool:
+    upper, lower = get_origin(expected) or expected, get_origin(given) or given
     if not (isinstance(upper, type) and isinstance(lower, type) and issubclass(lower, upper)):
         return False
-    return all(_accepts(*pair) for pair in zip(get_args(wanted), get_args(given), strict=False))
+    return all(_accepts(*pair) for pair in zip(get_args(expected), get_args(given), strict=False))
 
 
 def _is_response(returned: Any, response: Any, other: Any, *, has_view: bool) -> bool:

@@ -29,7 +29,7 @@ from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
 
 if TYPE_CHECKING:
-    from remuda.http.authentication import Claim
+    from remuda.http.authentication import PrincipalClaim
     from remuda.http.routes import AnyRoute
 
 ResponseT = TypeVar("ResponseT")
@@ -61,20 +61,20 @@ class ServiceCredentials:
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         """Return the principal that the service acts for, which pays and is audited, and whether it impersonates it."""
-        from remuda.http.authentication import Claim, write_claim  # noqa: PLC0415  it imports cryptography
+        from remuda.http.authentication import PrincipalClaim, write_claim  # noqa: PLC0415  it imports cryptography
 
         if context is None:
-            return {"X-Principal": write_claim(Claim(actor=self._name, type="system"))}
+            return {"X-Principal": write_claim(PrincipalClaim(actor=self._name, type="system"))}
         if context.impersonated is None:
             return {"X-Principal": write_claim(claim_of(context.principal))}
         return {"X-Principal": write_claim(claim_of(context.impersonated)), "X-Impersonate": "true"}
 
 
-def claim_of(principal: Principal) -> "Claim":
+def claim_of(principal: Principal) -> "PrincipalClaim":
     """Return the claim of a service that acts for this principal."""
-    from remuda.http.authentication import Claim  # noqa: PLC0415  it imports cryptography
+    from remuda.http.authentication import PrincipalClaim  # noqa: PLC0415  it imports cryptography
 
-    return Claim(
+    return PrincipalClaim(
         actor=principal.actor_name,
         type=principal.type,
         organization=principal.organization,
@@ -149,7 +149,7 @@ def read_response(body: bytes, response_type: type[ResponseT], *, server: str) -
 
 load()  # now, and not with the first request
 
-_FINE = range(200, 300)
+_SUCCESS = range(200, 300)
 _LOST_BY_A_PROXY = {502, 504}
 _NOT_NOW = {429, 503} | _LOST_BY_A_PROXY
 _NO_TRACE = "0" * 32
@@ -243,7 +243,7 @@ class HttpTransport:
     def _check(self, response: httpx2.Response) -> None:
         """Raise what a response that is no success tells: NotNow if another attempt may have another response."""
         status = response.status_code
-        if status in _FINE:
+        if status in _SUCCESS:
             return
         error = error_from(status, response.headers, response.content, server=self.server)
         if status in _NOT_NOW or isinstance(error, InFlight):
@@ -264,7 +264,7 @@ class HttpTransport:
             with transport_errors():
                 response = await self._http.send(built, stream=True)
                 try:
-                    if response.status_code not in _FINE:
+                    if response.status_code not in _SUCCESS:
                         await response.aread()
                     self._check(response)
                     async for chunk in response.aiter_raw():

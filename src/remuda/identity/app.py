@@ -60,7 +60,7 @@ from remuda.identity.users.service import Accounts, MemberOperations, Users
 from remuda.identity.users.service import RoleGrants as MembershipGrants
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
-from remuda.operations.saga import AnyBound
+from remuda.operations.saga import AnyBoundSaga
 from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp
@@ -328,7 +328,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         self.monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
         self._retention = UsageRetention(store, clock=clock, leader=ports.leader, retention=settings.usage_retention)
 
-    def sagas(self) -> Sequence[AnyBound]:
+    def sagas(self) -> Sequence[AnyBoundSaga]:
         return bound(self._user_ports)
 
     def build_services(self) -> IdentityServices:

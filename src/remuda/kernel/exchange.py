@@ -30,6 +30,9 @@ class AttemptFailed(Exception):  # noqa: N818  its subclasses are named after wh
         super().__init__(reason)
         self.reason = reason
 
+    retry_after_s = 0.0
+    """The pause that the server asked for."""
+
     def error(self, server: str) -> RemudaError:
         """Return the error for the caller when no other attempt follows."""
         return ServerUnreachable(server, self.reason)
@@ -48,9 +51,10 @@ class ResponseLost(AttemptFailed):
 class NotNow(AttemptFailed):
     """Raised for a response that asks for another attempt, or that only says that the real response was lost."""
 
-    def __init__(self, error: RemudaError, *, is_lost: bool = False) -> None:
+    def __init__(self, error: RemudaError, *, is_lost: bool = False, retry_after_s: float | None = None) -> None:
         super().__init__(str(error))
         self._error, self.is_lost = error, is_lost
+        self.retry_after_s = getattr(error, "retry_after_s", 0.0) if retry_after_s is None else retry_after_s
 
     def error(self, server: str) -> RemudaError:  # noqa: ARG002  the response has said it
         """Return the error that the server responded with."""
@@ -61,17 +65,19 @@ class NotNow(AttemptFailed):
 class Retries:
     """The attempts of one request: their number, their time and the pauses between them."""
 
-    attempts: int
+    attempts: int | None = None
+    """None for as many as the time allows."""
     total_s: float
     """For a request with all its attempts."""
+    is_attempt_limited: bool = False
+    """Whether the transport limits the time of an attempt itself. Then `total_s` only decides on further attempts."""
     backoff: Backoff
     clock: Clock
     randomness: Randomness
 
-    def pause_s(self, failures: int, error: RemudaError | None) -> float:
+    def pause_s(self, failures: int, retry_after_s: float = 0.0) -> float:
         """Return the pause after so many failures, at least as long as the server asked for."""
-        asked_s: float = getattr(error, "retry_after_s", 0)
-        return asked_s + self.backoff.pause_s(failures, self.randomness)
+        return retry_after_s + self.backoff.pause_s(failures, self.randomness)
 
 
 class Exchange:
@@ -87,22 +93,28 @@ class Exchange:
         name: str,
         is_read: bool,
         is_repeatable: bool = True,
+        total_s: float | None = None,
     ) -> ResponseT:
         """Return the response of the first attempt that has one, or raise the error of the last.
 
-        A read has no effect at the server. A write is repeatable if sending it twice carries it out once.
+        A read has no effect at the server. A write is repeatable if sending it twice carries it out once. `total_s`
+        replaces the time of the retry policy.
         """
-        if self._retries is None:
+        retries = self._retries
+        if retries is None:
             return await self._send_once(attempt, name=name, is_read=is_read)
-        clock, is_lost = self._retries.clock, False
-        deadline = clock.monotonic() + self._retries.total_s
+        clock, is_lost = retries.clock, False
+        total_s = retries.total_s if total_s is None else total_s
+        deadline = clock.monotonic() + total_s
         for failures in count(1):
             try:
-                return await _within(deadline - clock.monotonic(), attempt, self._retries.total_s)
+                if retries.is_attempt_limited:
+                    return await attempt()
+                return await _within(deadline - clock.monotonic(), attempt, total_s)
             except AttemptFailed as failure:
                 error, is_lost = failure.error(self._server), is_lost or failure.is_lost
-            pause_s = self._retries.pause_s(failures, error)
-            is_last = failures >= self._retries.attempts or clock.monotonic() + pause_s >= deadline
+                pause_s = retries.pause_s(failures, failure.retry_after_s)
+            is_last = failures == retries.attempts or clock.monotonic() + pause_s >= deadline
             if is_lost and (is_last or not is_repeatable) and not is_read:
                 raise self._unknown(name)
             if is_last:

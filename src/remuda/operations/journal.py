@@ -15,7 +15,7 @@ class NameTakenError(Exception):
     """There is already a record with this name. Unlike AlreadyExists, no step can raise it."""
 
 
-class Journal:
+class OperationJournal:
     """The operation records of a store, with a reporter for each change."""
 
     def __init__(self, store: Store, reporter: Reporter, clock: Clock) -> None:

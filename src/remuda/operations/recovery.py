@@ -46,7 +46,7 @@ class _Scan:
     """The first attempts that are running."""
 
 
-class Recovery:
+class OperationRecovery:
     """Undoes the operations that no process works on."""
 
     def __init__(self, operations: Operations, *, is_alone: bool) -> None:
@@ -134,11 +134,11 @@ class Recovery:
         taken_over_at = due + grace if is_known else max(due, self._began) + 2 * grace
         return operations.clock.now() > taken_over_at
 
-    def _record_obstacle(self, scan: _Scan, name: str, obstacle: Obstacle, sentence: str) -> None:
+    def _record_obstacle(self, scan: _Scan, name: str, obstacle: Obstacle, message: str) -> None:
         """Record an operation that cannot be undone here, and log it once."""
         scan.obstructed[name] = obstacle
         if self._last.obstructed.get(name) != obstacle:
-            structlog.get_logger().error("operation cannot be undone", operation=name, error=sentence)
+            structlog.get_logger().error("operation cannot be undone", operation=name, error=message)
 
     async def _mark_stuck(self, operation: Operation, error: ObstructedError) -> None:
         """Mark an operation that no other process can undo as stuck, once."""

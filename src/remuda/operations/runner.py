@@ -22,10 +22,10 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.operations.journal import Journal, NameTakenError
+from remuda.operations.journal import NameTakenError, OperationJournal
 from remuda.operations.kinds import Failure, Obstacle, Operation, failure_of
 from remuda.operations.reporter import Reporter
-from remuda.operations.saga import AnyBound, AnyStep, Work
+from remuda.operations.saga import AnyBoundSaga, AnyStep, Work
 from remuda.store.logs import Record
 
 
@@ -49,7 +49,7 @@ class Run:
     unknown how far that one came, so all its steps may have started.
     """
 
-    def __init__(self, bound: AnyBound, work: Work[Any], operation: Operation, *, is_live: bool) -> None:
+    def __init__(self, bound: AnyBoundSaga, work: Work[Any], operation: Operation, *, is_live: bool) -> None:
         self.saga, self.ports = bound.saga, bound.ports
         self.work = work
         self.operation = operation
@@ -162,7 +162,7 @@ class OperationSettings:
     """Maximum delay after the first failed undo; each is up to twice as long as the one before."""
     longest_pause_s: float = 300.0
     """Maximum delay between two attempts, also of a stuck operation."""
-    stuck_after: int = 8
+    stuck_attempts: int = 8
     """Failed attempts after which an operation is stuck, about a minute after the first."""
     recovery_interval_s: float = 15.0
     """The interval at which recovery scans for open operations that no process works on."""
@@ -186,7 +186,7 @@ class Runner:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: OperationJournal,
         reporter: Reporter,
         *,
         clock: Clock,
@@ -303,7 +303,7 @@ class Runner:
         run.attempts += 1
         run.pause_s = self._backoff.pause_s(run.attempts, self._randomness)
         self._reporter.undo_failed(run.operation, run.step, failure)
-        is_stuck = run.attempts >= self._settings.stuck_after
+        is_stuck = run.attempts >= self._settings.stuck_attempts
         tell = self._log.error if is_stuck else self._log.warning
         tell("undo failed", saga=run.saga.name, step=run.step, attempts=run.attempts, error=failure.message)
         with contextlib.suppress(RemudaError):  # the record is outdated until the next attempt

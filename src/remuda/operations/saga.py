@@ -24,7 +24,7 @@ InputT = TypeVar("InputT", bound=msgspec.Struct)
 
 
 @dataclass(slots=True)
-class About:
+class SagaDocs:
     """The subject of a run, as its steps find it."""
 
     uid: str = ""
@@ -41,7 +41,7 @@ class Work(Generic[InputT]):
     """The input of the run. It is stored: a secret in it has to be declared (`Saga.holds_secret`)."""
     actor: str
     """The user or service on whose behalf it runs."""
-    about: About = field(default_factory=About, compare=False)
+    about: SagaDocs = field(default_factory=SagaDocs, compare=False)
 
 
 Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]
@@ -79,14 +79,14 @@ AnySaga = Saga[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Generic[PortsT]):
+class BoundSaga(Generic[PortsT]):
     """A saga with the ports that its steps use."""
 
     saga: Saga[PortsT, Any]
     ports: PortsT
 
 
-AnyBound = Bound[Any]
+AnyBoundSaga = BoundSaga[Any]
 """A saga with its ports, of any types."""
 
 

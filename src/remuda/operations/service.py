@@ -29,11 +29,11 @@ from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.operations.journal import Journal, NameTakenError
+from remuda.operations.journal import NameTakenError, OperationJournal
 from remuda.operations.kinds import Operation, OperationSpec, attempt_id
 from remuda.operations.reporter import Reporter
 from remuda.operations.runner import ObstructedError, OperationSettings, Run, Runner
-from remuda.operations.saga import AnyBound, Saga, Sagas, Work, read_input, stored_input
+from remuda.operations.saga import AnyBoundSaga, Saga, Sagas, Work, read_input, stored_input
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -51,7 +51,7 @@ class Operations:
     def __init__(
         self,
         store: Store,
-        bound: Iterable[AnyBound],
+        bound: Iterable[AnyBoundSaga],
         *,
         clock: Clock,
         randomness: Randomness,
@@ -64,7 +64,7 @@ class Operations:
         self.process = random_id(randomness)
         """The id of this instance in its records; no other instance has it, in this process or another."""
         self.store, self.clock, self.reporter = store, clock, reporter or Reporter()
-        self.journal = Journal(store, self.reporter, clock)
+        self.journal = OperationJournal(store, self.reporter, clock)
         self.is_stopping = False
         self._bound = {each.saga.name: each for each in bound}
         self._runner = Runner(self.journal, self.reporter, clock=clock, randomness=randomness, settings=self.settings)
@@ -187,7 +187,9 @@ class Operations:
             trace_id=trace_id,
         )
 
-    async def _attempt(self, bound: AnyBound, work: Work[Any], spec: OperationSpec, log: Sequence[Record]) -> Operation:
+    async def _attempt(
+        self, bound: AnyBoundSaga, work: Work[Any], spec: OperationSpec, log: Sequence[Record]
+    ) -> Operation:
         self._check_going()
         if work.id in self._runs:
             raise NameTakenError

@@ -21,13 +21,13 @@ from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-LOCK = "remuda/in-hand"
+LOCK = "remuda/locked-by"
 """Annotation: the operation that last changed an object together with its quota, and holds the lock while it is open.
 """
 
-REVERTING = "remuda/taken-back"
+REVERTING = "remuda/reverting"
 """Annotation: the operation that holds the lock and restores the previous state of the object."""
-FENCING_TOKEN = "remuda/turn"  # noqa: S105  an annotation, no secret
+FENCING_TOKEN = "remuda/fencing-token"  # noqa: S105  an annotation, no secret
 """Annotation: the fencing token."""
 
 _ANNOTATIONS = (DESCRIPTION, MODIFIER, MODIFIED)
@@ -38,7 +38,7 @@ class PreviousState(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):
     """The state of an object when an update was validated, restored if the operation is undone."""
 
     name: str
-    said: Mapping[str, str]
+    annotations: Mapping[str, str]
     """The annotations that users see."""
     spec: SpecT
 
@@ -47,7 +47,7 @@ def previous_state(resource: Resource) -> PreviousState[Any]:
     """Return the state of an object that an update could change."""
     metadata, spec = resource.metadata, resource.spec  # type: ignore[attr-defined]  # every kind that costs has one
     annotations = {key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations}
-    return PreviousState(name=metadata.labels[NAME], said=annotations, spec=spec)
+    return PreviousState(name=metadata.labels[NAME], annotations=annotations, spec=spec)
 
 
 async def operation_phase(store: Store, operation: str) -> Phase:
@@ -109,5 +109,5 @@ def restored(resource: ResourceT, before: PreviousState[Any]) -> ResourceT:
     metadata = resource.metadata
     kept = {key: value for key, value in metadata.annotations.items() if key not in _ANNOTATIONS}
     labels = dict(metadata.labels) | {NAME: before.name}
-    metadata = replace(metadata, labels=labels, annotations=kept | dict(before.said))
+    metadata = replace(metadata, labels=labels, annotations=kept | dict(before.annotations))
     return replace(resource, metadata=metadata, spec=before.spec)

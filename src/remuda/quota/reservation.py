@@ -18,13 +18,13 @@ from remuda.resources import conventions as labels
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-CHARGED = "Charged"
+CHARGED = "QuotaConfirmed"
 """The condition that says that the quota of an object is confirmed."""
 RECHECK_S = 0.5
 """The delay before another process's work is checked again, if there is no event."""
 
 
-OPERATION_OPEN = Blocked("OperationOpen", "its create operation is still running", report_after_s=2.0)
+OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still running", report_after_s=2.0)
 """The result for an object whose create operation is open. Controllers see every new object before that ends."""
 
 
@@ -37,7 +37,7 @@ async def wait_for_create(
     """
     phase = await operation_phase(store, operation)
     if phase == "undone":
-        log = [run.event(resource, "Undone")]
+        log = [run.event(resource, "CreateRolledBack")]
         try:
             marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
         except NotFound:

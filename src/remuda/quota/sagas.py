@@ -44,7 +44,7 @@ from remuda.store.objects import Resource, ResourceT
 
 _TOO_LATE = "The change took too long and was rolled back: try again."
 SpecT = TypeVar("SpecT")
-WantedT = TypeVar("WantedT")
+RequestT = TypeVar("RequestT")
 NewT = TypeVar("NewT", bound=msgspec.Struct)
 ChangeT = TypeVar("ChangeT", bound="QuotaUpdate[Any, Any]")
 
@@ -63,14 +63,14 @@ class QuotaUpdatePorts(Protocol):
         ...
 
 
-class QuotaUpdate(msgspec.Struct, Generic[SpecT, WantedT], frozen=True, kw_only=True):
+class QuotaUpdate(msgspec.Struct, Generic[SpecT, RequestT], frozen=True, kw_only=True):
     """The input of an update that changes the quota of an object."""
 
     id: str
-    before: PreviousState[SpecT]
-    wanted: WantedT
-    by: Requester
-    now: datetime
+    previous: PreviousState[SpecT]
+    requested: RequestT
+    requester: Requester
+    requested_at: datetime
 
 
 def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
@@ -117,15 +117,15 @@ def create_saga(
 ) -> Saga[CreatePorts, NewT]:
     """Return the saga that creates an object, which stores the operation as `spec.operation`.
 
-    The input has the caller's request as `wanted`, and as `by` the requester, with the payer. `reference` returns, by
+    The input has the caller's request as `requested`, and the `requester`, with the payer. `reference` returns, by
     the operation, what keeps the project from being deleted; `charge` the quota, by its payer. `extra_steps` come
     before the one that creates what `build` returns.
     """
     steps = _CreateSteps(kind.type, id_of, build, charge, reference)
-    refer = Step(name="keep-project", do=steps.refer, undo=steps.unrefer)
-    reserve = Step(name="hold-quota", do=steps.reserve, undo=steps.release)
+    refer = Step(name="add-project-reference", do=steps.refer, undo=steps.unrefer)
+    reserve = Step(name="reserve-quota", do=steps.reserve, undo=steps.release)
     # Who deletes a project marks it, and then finds the objects in it. One that was created later is rejected here.
-    recheck = Step(name="look-at-project", do=steps.refer, undo=_do_nothing)
+    recheck = Step(name="recheck-project", do=steps.refer, undo=_do_nothing)
     return Saga(
         name=name,
         input_type=input_type,
@@ -187,7 +187,7 @@ class _CreateSteps(Generic[ResourceT, NewT]):
 
     def _referred(self, work: Work[Any]) -> tuple[ProjectRef, str]:
         assert self._reference is not None, "a saga without a reference has no such step"
-        spec = work.input.wanted.spec
+        spec = work.input.requested.spec
         return ProjectRef(spec.organization_id, spec.project_id), self._reference(work.id)
 
     def _charged(self, work: Work[NewT]) -> Charge:
@@ -199,7 +199,7 @@ class _CreateSteps(Generic[ResourceT, NewT]):
 
 
 def _requester(work: Work[Any]) -> Requester:
-    requester: Requester = work.input.by
+    requester: Requester = work.input.requester
     return requester
 
 
@@ -224,10 +224,10 @@ def update_saga(
         has_secret=has_secret,
         subject=lambda change: (kind.qualified, change.id),
         steps=(
-            Step(name="take-in-hand", do=steps.lock, undo=steps.unlock),
-            Step(name="hold-more", do=steps.reserve_increase, undo=steps.restore_allocation),
-            Step(name="change", do=steps.change, undo=steps.restore),
-            Step(name="hold-what-it-costs", do=steps.set_allocation, undo=_do_nothing),
+            Step(name="lock", do=steps.lock, undo=steps.unlock),
+            Step(name="reserve-increase", do=steps.reserve_increase, undo=steps.restore_allocation),
+            Step(name="update", do=steps.change, undo=steps.restore),
+            Step(name="set-allocation", do=steps.set_allocation, undo=_do_nothing),
         ),
     )
 
@@ -237,7 +237,7 @@ async def run_update(
     saga: Saga[QuotaUpdatePorts, ChangeT],
     context: Context,
     found: Resource,
-    wanted: Any,
+    requested: Any,
     *,
     now: datetime,
     log: Sequence[Record],
@@ -247,12 +247,19 @@ async def run_update(
 
     `extra` are fields that the input of the saga has of its own.
     """
-    by = requester_of(context.principal)
+    change = saga.input_type(
+        id=found.name,
+        previous=previous_state(found),
+        requested=requested,
+        requester=requester_of(context.principal),
+        requested_at=now,
+        **extra,
+    )
     await operations.run(
         saga,
         id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
         actor=context.principal.actor_name,
-        input=saga.input_type(id=found.name, before=previous_state(found), wanted=wanted, by=by, now=now, **extra),
+        input=change,
         trace_id=context.trace_id,
         log=log,
     )
@@ -276,7 +283,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
             work.about.uid = found.uid
             if lock_holder(found) == work.id:
                 return
-            is_other = found.is_deleting or previous_state(found) != work.input.before
+            is_other = found.is_deleting or previous_state(found) != work.input.previous
             if is_other or await is_locked(ports.store, found):
                 raise Conflict(self._kind.__name__, found.name)
             with suppress(Conflict):
@@ -317,7 +324,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
             found = await self._get_locked(ports, work)
             if found.is_deleting:
                 raise Conflict(self._kind.__name__, found.name)
-            if previous_state(found) != work.input.before:
+            if previous_state(found) != work.input.previous:
                 return
             with suppress(Conflict):
                 await ports.store.update(self._changed(found, work.input))
@@ -330,7 +337,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         """
         with suppress(ReferenceRejected, Forbidden):
             while (found := await self._rewrite(ports, work, reverting)) is not None:
-                was = restored(found, work.input.before)
+                was = restored(found, work.input.previous)
                 if not found.is_deleting:
                     await _change_allocation(ports.identity, _greatest(self._charge(found), self._charge(was)))
                 with suppress(Conflict):

@@ -169,12 +169,16 @@ class LeaderTerm:
     """A period of leadership: sources and resyncs fill a queue, workers empty it. The constructor starts them."""
 
     def __init__(
-        self, kind: type[Resource], sources: Sequence[Source[Any]], passes: Reconciler, guards: Sequence[DeletionGuard]
+        self,
+        kind: type[Resource],
+        sources: Sequence[Source[Any]],
+        reconciler: Reconciler,
+        guards: Sequence[DeletionGuard],
     ) -> None:
-        ports, settings, name = passes.ports, passes.settings, passes.name
+        ports, settings, name = reconciler.ports, reconciler.settings, reconciler.name
         self.queue = Queue(ports.clock)
         self.resync = Resync(kind, ports.store, self.queue, ports.clock, settings.resync, self._resynced)
-        self._passes = passes
+        self._reconciler = reconciler
         self._finds = LostEvents(self._lost_event_found)
         self._not_watching = set(range(len(sources)))
         """The sources that do not watch yet."""
@@ -183,9 +187,9 @@ class LeaderTerm:
             watcher = Watcher(source, ports.store, self._add, began=partial(self._source_started, number))
             self._tasks.start(f"{name} watch of {source.kind.__name__}", watcher.run)
         self._tasks.start(f"{name} resync", partial(self.resync.run, ports.randomness))
-        for breaker in guards:
-            self._tasks.start(f"{name} deletion guard report", breaker.report)
-        self._workers = Workers(settings.workers, self.queue, self._process_item, name=passes.name)
+        for guard in guards:
+            self._tasks.start(f"{name} deletion guard report", guard.report)
+        self._workers = Workers(settings.workers, self.queue, self._process_item, name=reconciler.name)
 
     async def end(self, *, grace_s: float) -> None:
         """Stop. Running reconciles may finish within the grace period; without one they are cancelled at once."""
@@ -208,18 +212,18 @@ class LeaderTerm:
             self.resync.request()
 
     def _resynced(self, keys: int) -> None:
-        report(self._passes.ports.reporter.resynced, self._passes.name, keys)
+        report(self._reconciler.ports.reporter.resynced, self._reconciler.name, keys)
 
     def _lost_event_found(self, run: ReconcileContext) -> None:
-        report(self._passes.ports.reporter.lost_event_found, run)
+        report(self._reconciler.ports.reporter.lost_event_found, run)
 
     async def _process_item(self, key: str, item: Item) -> None:
-        ports = self._passes.ports
+        ports = self._reconciler.ports
         if not ports.leader.is_leading:
             self.queue.finish(key)  # the new leader resyncs
             return
-        run, began = self._passes.begin(key, item), ports.clock.monotonic()
-        outcome = await self._passes.perform(run, failures=self.queue.failures(key))
+        run, began = self._reconciler.begin(key, item), ports.clock.monotonic()
+        outcome = await self._reconciler.perform(run, failures=self.queue.failures(key))
         was_added_again = self.queue.finish(key, requeue_s=outcome.pause_s, has_failed=outcome.has_failed)
         report(ports.reporter.finished, run, outcome.outcome, ports.clock.monotonic() - began)
         if outcome.has_failed:
@@ -252,9 +256,9 @@ class Controller:
         self._sources = tuple(sources) or (Source(kind),)
         if not any(source.kind is kind for source in self._sources):
             raise ValueError(f"the sources of {name} must include its own kind, {kind.__name__}")
-        self._breakers = tuple(guards)
+        self._guards = tuple(guards)
         self._settings = settings or ControllerSettings()
-        self._passes = Reconciler(name, reconcile, ports, self._settings)
+        self._reconciler = Reconciler(name, reconcile, ports, self._settings)
         self._control: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         """Serializes starts and stops: of two at once, one would lose a task."""
@@ -307,7 +311,7 @@ class Controller:
     async def _lead(self) -> None:
         while True:
             await self._ports.leader.won()
-            self._term = LeaderTerm(self._kind, self._sources, self._passes, self._breakers)
+            self._term = LeaderTerm(self._kind, self._sources, self._reconciler, self._guards)
             await self._ports.leader.lost()
             await self._end_term(grace_s=0)
 

@@ -83,7 +83,7 @@ _NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # our own namespace, for the na
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limit:
+class DeletionLimit:
     """A limit for deletions that were not requested, within the window."""
 
     share: float = 0.2
@@ -98,9 +98,9 @@ class Limit:
 class DeletionGuardSettings:
     """Settings for operators."""
 
-    group: Limit = Limit()
+    group: DeletionLimit = DeletionLimit()
     """The limit of one group."""
-    overall: Limit = Limit(always=20)
+    overall: DeletionLimit = DeletionLimit(always=20)
     """The limit of all groups together."""
     window: timedelta = timedelta(minutes=30)
     """The time for which a deletion is counted."""

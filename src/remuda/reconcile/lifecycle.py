@@ -386,12 +386,12 @@ class Lifecycle(Generic[ResourceT]):
             await self._recorder.alone(read.uid, effects)
             return
         run.acted = True
-        news = () if outcome is None else outcome.status_events
+        status_events = () if outcome is None else outcome.status_events
         changes = changed_conditions(conditions_of(read), conditions)
         facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in changes]
         for fact in facts:
             run.log.info("condition", generation=read.metadata.generation, **fact)
-        log = [*effects, *news, *(run.event(read, "ConditionChanged", **fact) for fact in facts)]
+        log = [*effects, *status_events, *(run.event(read, "ConditionChanged", **fact) for fact in facts)]
         write = self._store.update_status(desired, log=log)
         await self._recorder.with_write(read.uid, _unless_gone(write), effects)
 

@@ -24,7 +24,7 @@ _MIN_REBUILD = 64
 ValueT = TypeVar("ValueT")
 
 
-class Schedule(Generic[ValueT]):
+class KeyedHeap(Generic[ValueT]):
     """Values by key, smallest number first; of equal numbers the one that was put first.
 
     A heap with lazy deletion: outdated entries are skipped when they come up. When most of it is outdated it is
@@ -132,8 +132,8 @@ class Queue:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ready: Schedule[Item] = Schedule()
-        self._delayed: Schedule[Cause] = Schedule()
+        self._ready: KeyedHeap[Item] = KeyedHeap()
+        self._delayed: KeyedHeap[Cause] = KeyedHeap()
         self._running: dict[str, Item | None] = {}
         """The keys that workers have, with the items added meanwhile."""
         self._failures: dict[str, int] = {}
@@ -236,7 +236,7 @@ class Queue:
     def close(self) -> None:
         """Return no more keys. Workers may finish those they have."""
         self._is_closed = True
-        self._ready, self._delayed, self._resynced = Schedule(), Schedule(), set()
+        self._ready, self._delayed, self._resynced = KeyedHeap(), KeyedHeap(), set()
         if self._timer is not None:
             self._timer.cancel()
         while self._waiters:

@@ -9,8 +9,8 @@ first name, the last ones would never be reached where sources restart every few
 
 The resync at an interval exists to find lost events, so what it finds is a bug: a reconcile that it caused, of an idle
 key, and that acted. If an event for that key arrives shortly after, the resync was only faster, and nothing was lost.
-(An effect of the reconcile itself that comes back as an event cannot be told apart: so a lost event may not be counted,
-but none is counted wrongly.)
+An event caused by the reconcile itself looks the same, so a lost event may remain uncounted, but none is counted
+wrongly.
 """
 
 import asyncio
@@ -53,9 +53,9 @@ class Resync:
         queue: Queue,
         clock: Clock,
         settings: ResyncSettings,
-        told: Callable[[int], None],
+        report: Callable[[int], None],
     ) -> None:
-        """Call `told` with the number of keys after each resync, complete or not."""
+        """Call `report` with the number of keys after each resync, complete or not."""
         self.is_synced = False
         """Whether every object that cannot wait was enqueued once."""
         self._kind = kind
@@ -63,7 +63,7 @@ class Resync:
         self._queue = queue
         self._clock = clock
         self._settings = settings
-        self._report = told
+        self._report = report
         self._last_name = ""
         """The last name that an aborted resync has enqueued."""
         self._due: Cause | None = None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.http.routes import Table
-from remuda.operations.saga import AnyBound, Bound
+from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.providers.contract.provider import EventSubject
 from remuda.providers.metrics import CallMetrics
 from remuda.quota.sagas import CreatePorts
@@ -122,12 +122,12 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = StorageClassSync(ports.store, self.providers, clock=ports.clock)
-        self._monitor = new_monitor(ports, self.providers, self.drivers["servers"].enqueue)
+        self._monitor = new_monitor(ports, self.providers, self.running_controllers["servers"].enqueue)
 
-    def sagas(self) -> Sequence[AnyBound]:
+    def sagas(self) -> Sequence[AnyBoundSaga]:
         ports = CreatePorts(store=self.ports.store, identity=self.ports.identity)
         modules = (network_sagas, balancer_sagas, storage_sagas, authority_sagas)
-        return [Bound(saga, ports) for module in modules for saga in module.SAGAS]
+        return [BoundSaga(saga, ports) for module in modules for saga in module.SAGAS]
 
     def build_services(self) -> RegionServices:
         ports, providers, operations = self.ports, self.providers, self.operations
@@ -191,7 +191,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         )
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
-        controllers = {subject: self.drivers[name] for subject, name in CONTROLLER_OF.items()}
+        controllers = {subject: self.running_controllers[name] for subject, name in CONTROLLER_OF.items()}
         for provider in self.ports.providers.all():
             if provider.events is not None:
                 yield "provider events", ProviderEventListener(provider, controllers, self.ports.clock).run

@@ -22,7 +22,7 @@ from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.compute.ports import RegionClient
 from remuda.http.asgi import ASGIApp, ClientDisconnect, Receive, Scope, Send
 from remuda.http.client import Client
-from remuda.http.server.server import ListenAddress, Listener, Server
+from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress
 from remuda.http.transport import ClientCredentials, ClientSettings, ServiceCredentials
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.federation.provider_client import Fetcher
@@ -39,7 +39,7 @@ from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.region.port import RegionApi
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
-from tests.clients.both_transports import QUICK, free_port
+from tests.kit.both_transports import QUICK, free_port
 from tests.kit.compute.environment import (
     SERVICE,
     ComputeEnvironment,
@@ -61,7 +61,7 @@ _OF_REGION = "unikorn-region"
 _GRACE_S = 0.1
 _KINDS = {"identity": IDENTITY_KINDS, "region": REGION_KINDS, "compute": COMPUTE_KINDS}
 
-Place = ListenAddress | Listener
+Place = ListenAddress | BoundSocket
 """Where something answers."""
 
 
@@ -178,7 +178,7 @@ class Reaching:
             with suppress(ClientDisconnect):  # as the outermost layer does in production
                 await app(scope, receive, send)
 
-        server = Server(
+        server = HttpServer(
             answer,
             clock=machine.clock,
             randomness=machine.randomness,

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import Claim, Credentials
+from remuda.http.authentication import PrincipalClaim, RequestCredentials
 from remuda.identity.app import token_services
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import ServiceAccount, User
@@ -44,7 +44,7 @@ class AuthenticatorEnvironment(PermissionEnvironment):
 
     async def let_in(self, token: str | None = None, **more: Any) -> Principal:
         """Show credentials."""
-        return await self.authenticator.authenticate(Credentials(token=token, **more))
+        return await self.authenticator.authenticate(RequestCredentials(token=token, **more))
 
     async def log_in(self, user: User) -> tuple[str, Session]:
         """Return the token of a new session."""
@@ -92,8 +92,8 @@ def certificate_of(names: tuple[str, ...], begins: datetime, ends: datetime) -> 
     return builder.sign(_key(), hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
 
-def claim(actor: str = "", **more: Any) -> Claim:
-    return Claim(actor=actor, **more)
+def claim(actor: str = "", **more: Any) -> PrincipalClaim:
+    return PrincipalClaim(actor=actor, **more)
 
 
 def run_authenticator(

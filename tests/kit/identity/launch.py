@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.identity.app import IdentityApp
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.ports import IdentityPorts
@@ -99,7 +99,7 @@ async def running(directory: Path, *, is_quiet: bool = False, **ports: Any) -> A
 async def serving(identity: IdentityEnvironment) -> AsyncIterator[ListenAddress]:
     """Answer on a socket for the time of a block; yields where."""
     ports = identity.app.ports
-    server = Server(
+    server = HttpServer(
         identity.asgi, clock=ports.clock, randomness=ports.randomness, count_closed=identity.metrics.count_closed
     )
     address = await server.start(ListenAddress("127.0.0.1", 0))

@@ -20,10 +20,10 @@ from prometheus_client import CollectorRegistry
 
 from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
-from remuda.http.authentication import Credentials, TrustedProxies
+from remuda.http.authentication import RequestCredentials, TrustedProxies
 from remuda.http.client import Client
 from remuda.http.routes import Table
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.transport import BearerCredentials, ClientSettings
 from remuda.http.watch import WatchPorts
 from remuda.identity.app import oauth_service
@@ -62,7 +62,7 @@ class Identity:
 
     def __init__(self, authentication: AuthenticatorEnvironment) -> None:
         self._socket = authentication
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self.address = ListenAddress("127.0.0.1", 0)
 
     async def start(self) -> None:
@@ -93,7 +93,7 @@ class Identity:
             watch=WatchPorts(clock=clock, closing=closing, heartbeat_s=HEARTBEAT_S),
             settings=ApiSettings(proxies=TrustedProxies(["127.0.0.1"])),
         )
-        self._server = Server(
+        self._server = HttpServer(
             Validated(Api(table, service, ports), response_contract(table)),
             clock=clock,
             randomness=SystemRandomness(),
@@ -127,7 +127,7 @@ class There:
 
     async def let_in(self, token: str | None = None, **more: Any) -> Principal:
         """Show credentials there."""
-        return await self.authenticator.authenticate(Credentials(token=token, **more))
+        return await self.authenticator.authenticate(RequestCredentials(token=token, **more))
 
     async def refusal(self, token: str | None = None, **more: Any) -> RemudaError | None:
         """Return why credentials are refused there, if they are."""

@@ -95,7 +95,7 @@ class TenancyControllers:
         assert found is not None
         return found
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """Check that a resync of settled objects finds and writes nothing."""
         before = await self.versions()
         for controller in self.controllers:

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import msgspec
 
 from remuda.operations.kinds import OPEN, Operation
-from remuda.operations.recovery import Recovery
+from remuda.operations.recovery import OperationRecovery
 from remuda.operations.reporter import Reporter
 from remuda.operations.runner import OperationSettings
-from remuda.operations.saga import AnySaga, Bound
+from remuda.operations.saga import AnySaga, BoundSaga
 from remuda.operations.service import Operations
 from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
@@ -67,7 +67,7 @@ class Process:
     ) -> None:
         self.fuse = fuse
         self.store = FusedStore(sagas.store, fuse)
-        bound = Bound(saga, sagas.surroundings.ports(self.store))
+        bound = BoundSaga(saga, sagas.surroundings.ports(self.store))
         self.operations = Operations(
             self.store,
             [bound],
@@ -76,7 +76,7 @@ class Process:
             settings=SETTINGS,
             reporter=reporter,
         )
-        self.recovery = Recovery(self.operations, is_alone=is_alone)
+        self.recovery = OperationRecovery(self.operations, is_alone=is_alone)
         self._saga, self._input = saga, sagas.proof.input
 
     async def run(self, operation: str = FIRST, work: msgspec.Struct | None = None) -> Operation:
@@ -106,7 +106,7 @@ class Process:
             await self.operations.stop(grace_s=0)
 
 
-SETTINGS = OperationSettings(stuck_after=3, longest_pause_s=20)
+SETTINGS = OperationSettings(stuck_attempts=3, longest_pause_s=20)
 
 
 class SagaEnvironment:

@@ -1,7 +1,7 @@
 """Networks, security groups and authorities over one store and one simulated cloud, with or without their controllers.
 
 Without them, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked at
-again but because something happened: `look_again` then finds and writes nothing.
+again but because something happened: `absence_delay` then finds and writes nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -14,8 +14,8 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.recovery import Recovery
-from remuda.operations.saga import Bound
+from remuda.operations.recovery import OperationRecovery
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import without_delays
@@ -149,7 +149,7 @@ class NetworksEnvironment:
             "groups": [each.handle.name async for part in provider.security_groups.groups() for each in part],
         }
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
@@ -178,7 +178,7 @@ async def open_networks(
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     create_ports = CreatePorts(store=seen, identity=identity)
-    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
+    bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
@@ -201,7 +201,7 @@ async def open_networks(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    await Recovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_alone=True).recover()
     for driver in region_networks.drivers:
         await driver.start()
     try:

@@ -8,7 +8,7 @@
         await region_servers.rest()
 
 Without controllers, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked
-at again but because something happened: `look_again` then finds and writes nothing.
+at again but because something happened: `absence_delay` then finds and writes nothing.
 """
 
 import base64
@@ -21,8 +21,8 @@ import msgspec
 
 from remuda.access.principal import AccessList, Principal
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.recovery import Recovery
-from remuda.operations.saga import Bound
+from remuda.operations.recovery import OperationRecovery
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import server_name
@@ -228,7 +228,7 @@ class ServersEnvironment:
         assert not await self.addresses()
         assert not (await self.store.list(Server)).items
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
@@ -261,7 +261,7 @@ async def open_servers(
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     create_ports = CreatePorts(store=store, identity=identity)
-    bound = [Bound(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
+    bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
@@ -290,7 +290,7 @@ async def open_servers(
         finds=finds,
     )
     duties = BackgroundTasks(world.clock)
-    await Recovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_alone=True).recover()
     try:
         for driver in region_servers.drivers:
             await driver.start()

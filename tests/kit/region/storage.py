@@ -1,7 +1,7 @@
 """Networks, load balancers and file storage over one store and one simulated cloud, with their controllers or without.
 
 Without them, nothing happens but what requests do. With them, time passes in simulation, and nothing is looked at
-again but because something happened: `look_again` then finds and writes nothing.
+again but because something happened: `absence_delay` then finds and writes nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -14,8 +14,8 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.recovery import Recovery
-from remuda.operations.saga import Bound
+from remuda.operations.recovery import OperationRecovery
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
@@ -128,7 +128,7 @@ class StorageEnvironment:
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
         return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
 
-    async def look_again(self) -> None:
+    async def confirm_absence(self) -> None:
         """See that a full look at what has settled finds and writes nothing."""
         before = await self.versions()
         for driver in self.drivers:
@@ -162,7 +162,7 @@ async def open_storage(
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     create_ports = CreatePorts(store=store, identity=identity)
     bound = [
-        Bound(saga, create_ports)
+        BoundSaga(saga, create_ports)
         for module in (networks_sagas, balancers_sagas, storage_sagas)
         for saga in module.SAGAS
     ]
@@ -194,7 +194,7 @@ async def open_storage(
         finds=finds,
     )
     duties = BackgroundTasks(world.clock)
-    await Recovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_alone=True).recover()
     try:
         for driver in region_storage.drivers:
             await driver.start()

@@ -10,7 +10,7 @@ import msgspec
 
 from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import HtmlPage
 from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
@@ -129,10 +129,10 @@ class SampleAuthenticator:
         self.known = {"good": Principal(subject="anna@example.com", type="user")}
         self.wait: Callable[[], Any] | None = None
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.token in self.known
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         if self.wait is not None:
             await self.wait()
         principal = self.known.get(credentials.token or "")

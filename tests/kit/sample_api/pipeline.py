@@ -13,7 +13,7 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
 from remuda.http.asgi import ASGIApp
-from remuda.http.authentication import Credentials
+from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
@@ -204,12 +204,12 @@ class Tokens:
             "good": Principal(subject="anna@example.com", type="user", access=access),
             "weak": Principal(subject="bert@example.com", type="user"),
         }
-        self.seen: list[Credentials] = []
+        self.seen: list[RequestCredentials] = []
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.certificate is not None or credentials.token in self.known
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         self.seen.append(credentials)
         if credentials.certificate is not None:
             return Principal(subject="unikorn-compute", type="system")

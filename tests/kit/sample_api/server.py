@@ -11,8 +11,8 @@ from pathlib import Path
 
 from remuda.access.principal import AccessList, Principal
 from remuda.http.api import Api
-from remuda.http.authentication import Credentials
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.authentication import RequestCredentials
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unauthenticated
@@ -32,12 +32,12 @@ class SampleAuthenticator:
     def __init__(self) -> None:
         self.token = "good"
         self.access = AccessList()
-        self.seen: list[Credentials] = []
+        self.seen: list[RequestCredentials] = []
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.token == self.token
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         self.seen.append(credentials)
         if credentials.token != self.token:
             raise Unauthenticated("token is invalid or has expired")
@@ -53,7 +53,7 @@ class SampleServer:
         self.store = open_store(directory / "ranch.db", REGISTRY, SEALER)
         self.service = SampleService(self.store, hold)
         self.address = ListenAddress("127.0.0.1", 0)
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self._api: Validated | None = None
 
     @property
@@ -66,7 +66,7 @@ class SampleServer:
             self.store, self.doorman, clock=clock, randomness=randomness, watch=WatchPorts(clock=clock, closing=closing)
         )
         self._api = Validated(Api(TABLE, self.service, ports), contract_of(TABLE))
-        self._server = Server(
+        self._server = HttpServer(
             self._api,
             clock=clock,
             randomness=randomness,

@@ -73,7 +73,7 @@ class ComputeProcess(Process):
     @property
     def drivers(self) -> list[Any]:
         """All controllers."""
-        return [*super().drivers, *self.compute.drivers.values()]
+        return [*super().drivers, *self.compute.running_controllers.values()]
 
     @property
     def repairs(self) -> dict[str, float]:

@@ -9,7 +9,7 @@ from remuda.compute.kinds import INSTANCE
 from remuda.store.logs import Log, subject_of
 from tests.kit.sim_compute.history import ComputeHistory
 
-ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
+ENDS = {"DeletionRequested", "NetworkDeleted", "CreateRolledBack"}
 """Why an instance goes."""
 ANEW = {"Rebuilding", "Replacing"}
 """What happens to a server that somebody wants otherwise."""

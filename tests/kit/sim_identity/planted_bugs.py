@@ -17,7 +17,7 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users import rules
 from remuda.identity.users.controller import GroupController
-from remuda.operations.recovery import Recovery
+from remuda.operations.recovery import OperationRecovery
 from remuda.reconcile.results import Done
 
 _settled = heads.with_intent_completed
@@ -49,7 +49,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "what was begun in the ledger is never ended": (LedgerController, "_expire_next", _always(answer=False)),
     "more is taken than there may be": (heads, "check_limits", lambda *_, **__: None),
     "a project goes while something is held in it": (ProjectController, "deprovision", _always(answer=Done())),
-    "what crashed is never undone": (Recovery, "recover", _nothing),
+    "what crashed is never undone": (OperationRecovery, "recover", _nothing),
     "a group keeps whoever is gone": (GroupController, "__call__", _always(answer=Done())),
     "an account is shown a token that nobody stores": (rules, "rotated", lambda account, *_: account),
     "nobody looks at what was revoked": (Tokens, "is_revoked", _always(answer=False)),

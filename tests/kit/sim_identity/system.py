@@ -100,10 +100,10 @@ class IdentitySystem(Expecting):
     async def restart_control(self) -> None:
         """End the controllers of a process and begin them anew, as when leadership goes and comes."""
         app = self.apps[self.machine.randomness.randrange(len(self.apps))]
-        for driver in app.drivers.values():
+        for driver in app.running_controllers.values():
             await driver.stop()
-        app.drivers = {driver.name: driver for driver in app.controllers()}
-        for driver in app.drivers.values():
+        app.running_controllers = {driver.name: driver for driver in app.controllers()}
+        for driver in app.running_controllers.values():
             await driver.start()
 
     async def see(self) -> IdentitySnapshot:
@@ -216,7 +216,7 @@ class IdentitySystem(Expecting):
         self.finds.found.clear()
         before = await self._versions()
         for app in self.apps:
-            for driver in app.drivers.values():
+            for driver in app.running_controllers.values():
                 await driver.resync()
             await app.monitor.check_all()
         await self.machine.clock.sleep(6 * self.pace.look_every_s)

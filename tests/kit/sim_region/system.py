@@ -110,7 +110,7 @@ class Process:
     @property
     def drivers(self) -> list[Any]:
         """All controllers."""
-        return [*self.identity.drivers.values(), *self.region.drivers.values()]
+        return [*self.identity.running_controllers.values(), *self.region.running_controllers.values()]
 
 
 class RegionSystem:
@@ -176,7 +176,7 @@ class RegionSystem:
     async def uncontrolled(self, kind: str) -> AsyncIterator[None]:
         """Have no controller of a kind at work, in any process, for as long as the block runs."""
         async with self._controlling:
-            drivers = [process.region.drivers[kind] for process in self.processes]
+            drivers = [process.region.running_controllers[kind] for process in self.processes]
             for driver in drivers:
                 await driver.stop()
             try:

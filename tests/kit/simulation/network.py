@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Self, cast
 
-from remuda.http.server.server import ListenAddress, Listener
+from remuda.http.server.server import BoundSocket, ListenAddress
 from tests.kit.simulation.loop import SimLoop
 
 HOST = "127.0.0.1"
@@ -47,10 +47,10 @@ class SimNetwork:
         for handle in self._silence:
             os.close(handle)
 
-    def listener(self, port: int) -> Listener:
+    def listener(self, port: int) -> BoundSocket:
         """Return an address to serve on."""
         transport = _Socket((HOST, port), None, -1)
-        return Listener(ListenAddress(HOST, port), cast("socket.socket", transport))
+        return BoundSocket(ListenAddress(HOST, port), cast("socket.socket", transport))
 
     def url(self, port: int) -> str:
         """Return how a client calls who serves there."""

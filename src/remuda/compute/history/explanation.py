@@ -40,7 +40,7 @@ _MOST_PAGES_OF_KNOWN = 500
 """For an instance that exists or existed: each create that is rejected because of its name leaves three entries."""
 _POWER_EVENTS = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
 """Events that decide whether an instance should run: requests, and a new server, which runs."""
-_DELETION_EVENTS = {"DeletionRequested", "NetworkDeleted", "Undone"}
+_DELETION_EVENTS = {"DeletionRequested", "NetworkDeleted", "CreateRolledBack"}
 
 _T = TypeVar("_T")
 
@@ -197,7 +197,7 @@ def _why_deleted(cause: DeletionCause | None) -> str:
             return f"deletion was requested by {actor_name(cause.actor)}"
         case DeletionCause("NetworkDeleted"):
             return "its network was deleted"
-        case DeletionCause("Undone"):
+        case DeletionCause("CreateRolledBack"):
             return "its create operation was rolled back"
         case _:
             return "the cause is not recorded"
@@ -254,7 +254,7 @@ def _operations(known: ExplanationInput) -> Iterator[WaitRead]:
         if not operation.is_open:
             continue
         status, spec = operation.status, operation.spec
-        reason = "Stuck" if operation.phase == "stuck" else "OperationOpen"
+        reason = "Stuck" if operation.phase == "stuck" else "OperationRunning"
         detail = f"{spec.saga}, requested by {actor_name(spec.actor)}, is {operation.phase}"
         if status.error is not None:
             detail += f" after this error: {status.error.message}"

@@ -45,7 +45,7 @@ REASONS: Mapping[str, Reason] = {
     "Changed": Reason("The server is being updated", "controller", WAIT, _SOON_S),
     "Deprovisioning": Reason("The resources of the instance are being deleted", "controller", WAIT, _SOON_S),
     "Rebuilding": Reason("The server is being rebuilt or replaced", "controller", WAIT, _SOON_S),
-    "OperationOpen": Reason("An operation on the instance is running", "controller", WAIT),
+    "OperationRunning": Reason("An operation on the instance is running", "controller", WAIT),
     "DependencyNotReady": Reason(
         "A resource that the instance needs is not ready",
         "controller",

@@ -29,7 +29,7 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 _MESSAGES: Mapping[str, str] = {
     "FinalizerAdded": "The controller started managing the instance.",
     "FinalizerRemoved": "The instance was deleted.",
-    "Undone": "The instance is being deleted because its create operation was rolled back.",
+    "CreateRolledBack": "The instance is being deleted because its create operation was rolled back.",
     "DeletionRequested": "Deletion was requested by {actor}.",
     "Started": "The instance was started by {actor}.",
     "Stopped": "The instance was stopped by {actor}.",
@@ -119,8 +119,8 @@ _CONDITIONS: Mapping[tuple[str, str], str] = {
     ("Drifted", ""): "The server at the provider is as requested again.",
     ("Rebuilding", "True"): "The server is being rebuilt or replaced: {message}.",
     ("Rebuilding", ""): "The rebuild or replacement of the server ended: {message}.",
-    ("Charged", "True"): "The quota of the instance is confirmed.",
-    ("Charged", ""): "The instance uses less quota: {message}.",
+    ("QuotaConfirmed", "True"): "The quota of the instance is confirmed.",
+    ("QuotaConfirmed", ""): "The instance uses less quota: {message}.",
 }
 """By type and status of a condition; an empty status stands for all others."""
 

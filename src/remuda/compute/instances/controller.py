@@ -177,7 +177,7 @@ def build_controller(ports: ComputePorts) -> Controller:
             store=reconciling.store,
             identity=ports.identity,
             region=ports.region,
-            absences=AbsenceTracker(ports.clock, delay_s=ports.settings.look_again.total_seconds()),
+            absences=AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds()),
             guard=breaker,
         ),
         convergence=Convergence(clock=ports.clock, changes=ServerChanges(ports.region)),

@@ -19,7 +19,7 @@ from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import is_deleting
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
+from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, ProjectRef
 from remuda.quota.reservation import reserve
 from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
@@ -137,9 +137,9 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
 """Creates an instance."""
 
 
-def bound(ports: InstancePorts) -> list[AnyBound]:
+def bound(ports: InstancePorts) -> list[AnyBoundSaga]:
     """Return the create saga with its ports."""
-    return [Bound(CREATE_INSTANCE, ports)]
+    return [BoundSaga(CREATE_INSTANCE, ports)]
 
 
 class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
@@ -158,7 +158,9 @@ class UpdatePorts:
 
 
 def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:
-    return changed_instance(instance, change.wanted, change.by.principal, change.now, gpus=change.gpus)
+    return changed_instance(
+        instance, change.requested, change.requester.principal, change.requested_at, gpus=change.gpus
+    )
 
 
 UPDATE_INSTANCE = update_saga(
@@ -167,6 +169,6 @@ UPDATE_INSTANCE = update_saga(
 """Updates an instance whose quota changes, because of its flavor or public address."""
 
 
-def bound_update(ports: UpdatePorts) -> list[AnyBound]:
+def bound_update(ports: UpdatePorts) -> list[AnyBoundSaga]:
     """Return the update saga with its ports."""
-    return [Bound(UPDATE_INSTANCE, ports)]
+    return [BoundSaga(UPDATE_INSTANCE, ports)]

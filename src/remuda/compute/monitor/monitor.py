@@ -61,7 +61,7 @@ class StalledCheck:
     async def _check_progress(self, instance: ComputeInstance, checked: CheckRound) -> None:
         conditions = instance.status.conditions
         began = since(instance, conditions) or instance.metadata.creation_timestamp
-        if began is None or self.ports.clock.now() - began < self.ports.settings.stuck_after:
+        if began is None or self.ports.clock.now() - began < self.ports.settings.stalled_after:
             return
         if checked.record(instance.uid) == 1:
             available = find_condition(conditions, AVAILABLE)
@@ -279,7 +279,7 @@ class Monitor:
 
     async def _lead(self) -> None:
         await self.guard.report()
-        period, clock = self.ports.settings.check_every, self.ports.clock
+        period, clock = self.ports.settings.monitor_interval, self.ports.clock
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.allocations.watch_projects())

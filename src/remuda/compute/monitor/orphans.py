@@ -17,7 +17,7 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, placeholder_instance
 from remuda.compute.ports import ComputePorts, is_deleting, project_ref
 from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
-from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.servers.schema import ServerRead
@@ -72,7 +72,7 @@ class DeletedInstances:
 
 
 _MOST_SUSPECTS = 10_000
-_FEW = Limit(always=20)
+_FEW = DeletionLimit(always=20)
 _TWICE = 2
 
 

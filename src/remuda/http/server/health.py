@@ -125,7 +125,7 @@ class Readiness(Wire, frozen=True, omit_defaults=False):
     status: str = "ready"
 
 
-class Version(Wire, frozen=True):
+class ProcessVersion(Wire, frozen=True):
     """Release of the process, and the source revision it was built from."""
 
     name: str
@@ -158,7 +158,7 @@ class ProcessPages:
     ) -> None:
         """Take the CORS settings of the routes in the table: any origin, unless some are named."""
         self._cors = cors or Cors()
-        self.version = Version(name=description.name, version=description.version, revision=description.revision)
+        self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
         self._checks, self._registry = checks, registry
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
@@ -174,7 +174,7 @@ class ProcessPages:
         seen, headers = observation_of(scope), dict(scope["headers"])
         is_shared = scope["path"] in self._routes or scope["path"] in _DOCUMENTS
         try:
-            response = await self._answer(scope, headers, seen)
+            response = await self._respond(scope, headers, seen)
         except RemudaError as error:
             seen.error_code = error.code
             response = error_response(error, trace_id=seen.trace_id)
@@ -184,7 +184,7 @@ class ProcessPages:
         """Return everything that prevents readiness."""
         return [problem for check in self._checks for problem in check()]
 
-    async def _answer(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Response:
+    async def _respond(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Response:
         path: str = scope["path"]
         if page := self._pages.get(path):
             if scope["method"] not in _METHODS:
@@ -223,7 +223,7 @@ async def _get_readiness(pages: ProcessPages, _call: _Call) -> Readiness:
     return Readiness()
 
 
-async def _get_version(pages: ProcessPages, _call: _Call) -> Version:
+async def _get_version(pages: ProcessPages, _call: _Call) -> ProcessVersion:
     return pages.version
 
 
@@ -256,7 +256,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         summary="The release of the process",
         scope="public",
         handler=_get_version,
-        response_type=Version,
+        response_type=ProcessVersion,
         tag="process",
     ),
 )

@@ -1,11 +1,9 @@
-"""The server: uvicorn's HTTP in our own loop, under our own rules for beginning and ending.
+"""HTTP server: uvicorn's protocol on our own event loop, with graceful shutdown.
 
-uvicorn's protocol is used, and its server is not: that one catches signals, looks ten times a second whether it should
-stop, and ends the process where a port is taken.
+uvicorn's own server is not used: it catches signals, polls for shutdown, and exits the process if the port is taken.
 
-Stopping is in order. No new connection is taken; idle ones are closed; requests in flight are finished and their
-answers read to the end, and streams, which would never end by themselves, do so by the event `closing`. What is not
-done after a grace period, or when somebody is in a hurry, is cancelled and answered 503.
+On shutdown no new connection is accepted, idle ones are closed, requests in flight finish and their responses are sent,
+and streams end by the event `closing`. After a grace period, or at a second signal, the rest is cancelled and gets 503.
 """
 
 import asyncio
@@ -27,7 +25,7 @@ from remuda.store.background import BackgroundTasks
 _BACKLOG = 2048
 _SWEEP_S = 0.5
 _GRACE_S = 20.0
-_LAST_WORDS_S = 1.0
+_CLOSING_S = 1.0
 _UNSENT_BYTES = 64 * 1024
 _USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
@@ -37,11 +35,11 @@ _PORT = re.compile(r"[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen."""
+    """Host and port to listen on."""
 
     host: str
     port: int
-    """0 lets the system choose a free one."""
+    """0 for a free port that the system chooses."""
 
     @classmethod
     def parse(cls, text: str, *, field: str = "--listen") -> "ListenAddress":
@@ -59,7 +57,7 @@ class ListenAddress:
 
     @property
     def reachable(self) -> "ListenAddress":
-        """The same, or, where it stands for all addresses of this machine, one of them."""
+        """An address that clients on this machine can use, also if it is the wildcard address."""
         return ListenAddress(_ANY.get(self.host, self.host), self.port)
 
     def __str__(self) -> str:
@@ -67,7 +65,7 @@ class ListenAddress:
 
 
 class CannotListen(Unusable):
-    """Raised when the server cannot have its address; free it, or choose another."""
+    """Raised when the server cannot listen on its address; free it, or choose another."""
 
     code = "cannot_listen"
 
@@ -82,15 +80,15 @@ class CannotListen(Unusable):
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """An address that is ours: who connects waits there until a server answers."""
+class BoundSocket:
+    """A listening socket. Clients that connect wait until a server accepts them."""
 
     address: ListenAddress
     socket: socket.socket
 
 
-class Server:
-    """Answers HTTP on one address, from `start` to `stop`."""
+class HttpServer:
+    """Serves HTTP on one address, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -100,106 +98,106 @@ class Server:
         randomness: Randomness,
         count_closed: Callable[[str], None],
         closing: asyncio.Event | None = None,
-        patience: ConnectionLimits | None = None,
+        limits: ConnectionLimits | None = None,
         grace_s: float = _GRACE_S,
     ) -> None:
         self.closing = closing or asyncio.Event()
         """Set when stopping begins: streams end by it."""
         self._clock, self._grace_s = clock, grace_s
-        self._watchman = ConnectionReaper(
-            patience or ConnectionLimits(), now=clock.monotonic(), randomness=randomness, count_closed=count_closed
+        self._reaper = ConnectionReaper(
+            limits or ConnectionLimits(), now=clock.monotonic(), randomness=randomness, count_closed=count_closed
         )
-        self._new_connection = ConnectionFactory(app, self._watchman)
-        self._duties = BackgroundTasks(clock)
+        self._new_connection = ConnectionFactory(app, self._reaper)
+        self._tasks = BackgroundTasks(clock)
         self._server: asyncio.Server | None = None
         self._hurry = asyncio.Event()
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._watchman.connections)
+        """The number of open connections."""
+        return len(self._reaper.connections)
 
-    async def start(self, where: "ListenAddress | Listener") -> ListenAddress:
-        """Begin to answer, and return the address with the port that the system chose, or raise CannotListen."""
-        listener = where if isinstance(where, Listener) else listen(where)
+    async def start(self, address: "ListenAddress | BoundSocket") -> ListenAddress:
+        """Start to serve, and return the address with the chosen port, or raise CannotListen."""
+        listener = address if isinstance(address, BoundSocket) else listen(address)
         self._sweep()
         self._server = await asyncio.get_running_loop().create_server(
             self._new_connection, sock=listener.socket, backlog=_BACKLOG
         )
-        self._duties.start("connections", self._keep_sweeping)
+        self._tasks.start("connections", self._sweep_forever)
         return listener.address
 
     def hurry(self) -> None:
-        """Stop at once: what is still being answered is cancelled."""
+        """Stop at once: cancel requests in flight."""
         self._hurry.set()
 
     async def stop(self) -> None:
-        """Take nothing new, finish what was begun, and close every connection. Stopping twice is fine."""
+        """Accept nothing new, finish requests in flight, and close every connection. Idempotent."""
         if self._server is None:
             return
         server, self._server = self._server, None
         server.close()
         self.closing.set()
-        self._watchman.is_stopping = True
-        self._watchman.all_closed.clear()
+        self._reaper.is_stopping = True
+        self._reaper.all_closed.clear()
         for connection in self._connections():
             connection.shutdown()
         await self._finish()
         await self._break_off()
-        await self._duties.stop()
+        await self._tasks.stop()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_CLOSING_S):
                 await server.wait_closed()
 
     async def _finish(self) -> None:
-        """Wait until everything is answered, the grace period is over, or somebody is in a hurry."""
-        waits = [asyncio.ensure_future(wait) for wait in (self._all_answered(), self._hurry.wait())]
+        """Wait until all requests are done, the grace period is over, or `hurry` is called."""
+        waits = [asyncio.ensure_future(wait) for wait in (self._all_done(), self._hurry.wait())]
         await asyncio.wait(waits, timeout=self._grace_s, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _all_answered(self) -> None:
-        if self._watchman.connections:
-            await self._watchman.all_closed.wait()
-        if self._new_connection.tasks:  # a client may be gone before its request is done
+    async def _all_done(self) -> None:
+        if self._reaper.connections:
+            await self._reaper.all_closed.wait()
+        if self._new_connection.tasks:  # a client may disconnect before its request is done
             await asyncio.wait(self._new_connection.tasks)
 
     async def _break_off(self) -> None:
         for task in self._new_connection.tasks:
             task.cancel()
         if self._new_connection.tasks:
-            await asyncio.wait(self._new_connection.tasks, timeout=_LAST_WORDS_S)
+            await asyncio.wait(self._new_connection.tasks, timeout=_CLOSING_S)
         for connection in self._connections():
             connection.close_now()
 
-    async def _keep_sweeping(self) -> None:
+    async def _sweep_forever(self) -> None:
         while True:
             await self._clock.sleep(_SWEEP_S)
             self._sweep()
 
     def _sweep(self) -> None:
         self._new_connection.set_date(format_datetime(self._clock.now(), usegmt=True).encode())
-        self._watchman.sweep(self._clock.monotonic())
+        self._reaper.sweep(self._clock.monotonic())
 
     def _connections(self) -> list[Connection]:
-        return [each for each in self._watchman.connections if isinstance(each, Connection)]
+        return [each for each in self._reaper.connections if isinstance(each, Connection)]
 
 
-def listen(address: ListenAddress) -> Listener:
-    """Take an address, with a port of the system's choice if it names none, or raise CannotListen."""
+def listen(address: ListenAddress) -> BoundSocket:
+    """Listen on an address, on a port that the system chooses if it is 0, or raise CannotListen."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise CannotListen(address, error) from None
-    # Every connection inherits these. A client that does not read costs the kernel little, and one that is gone without
-    # a word is noticed in minutes; not sooner, because the kernel counts also the time of a client that reads slowly.
+    # Every connection inherits these. A client that does not read costs the kernel little, and one that vanished is
+    # noticed in minutes; not sooner, because the kernel also counts the time of a client that reads slowly.
     for option, value in (
         ("TCP_NODELAY", 1),
         ("TCP_NOTSENT_LOWAT", _UNSENT_BYTES),
         ("TCP_USER_TIMEOUT", _USER_TIMEOUT_MS),
     ):
-        with contextlib.suppress(OSError, AttributeError):  # Linux has them all; without them it is only less frugal
+        with contextlib.suppress(OSError, AttributeError):  # optional: only Linux has them all
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return Listener(ListenAddress(address.host, listener.getsockname()[1]), listener)
+    return BoundSocket(ListenAddress(address.host, listener.getsockname()[1]), listener)

@@ -19,7 +19,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from cryptography.x509.oid import NameOID
 
 from remuda.access.principal import AccessList, Principal
-from remuda.http.authentication import Claim, Credentials, acting_for, presented_by
+from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
@@ -72,7 +72,7 @@ class IdentityAuthenticator:
         self._store, self._bearers, self._permissions, self._clock = store, bearers, permissions, clock
         self._cache: DerivedCache[Hashable, Principal] = DerivedCache(store, _CACHE_SIZE)
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return the principal of credentials, or raise Unauthenticated."""
         key = credentials_key(credentials)
         cached = self._cache.find(key) or self._cached_for_token(credentials)
@@ -86,19 +86,19 @@ class IdentityAuthenticator:
         self._cache.put(key, dependencies, counter, principal)
         return principal
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
         token = credentials.token
         return token is None or token_hash(token) in self._cache or self._bearers.tokens.has_verified(token)
 
-    def _cached_for_token(self, credentials: Credentials) -> Principal | None:
+    def _cached_for_token(self, credentials: RequestCredentials) -> Principal | None:
         """Return the cached principal of a token that has no other credentials beside it."""
         if credentials.token is None or credentials.certificate is not None:
             return None
         bearer = self._cache.find(token_hash(credentials.token))
         return None if bearer is None or bearer.type == "system" else bearer
 
-    async def _principal(self, credentials: Credentials, dependencies: list[Dependency]) -> Principal:
+    async def _principal(self, credentials: RequestCredentials, dependencies: list[Dependency]) -> Principal:
         """Return the principal of credentials, and add its dependencies."""
         certificate = credentials.certificate
         service = None if certificate is None else await self._certified_service(certificate, dependencies)
@@ -136,7 +136,7 @@ class IdentityAuthenticator:
         return Principal(subject=certificate.name, type="system", access=resolved.access, expires=certificate.ends)
 
     async def _acting_service(
-        self, service: Principal, credentials: Credentials, dependencies: list[Dependency]
+        self, service: Principal, credentials: RequestCredentials, dependencies: list[Dependency]
     ) -> Principal:
         """Return a service with the actor of its claim, if there is one."""
         impersonated = await self._impersonated(credentials, dependencies)
@@ -145,14 +145,14 @@ class IdentityAuthenticator:
         )
 
     async def _forwarded_bearer(
-        self, bearer: Principal, service: Principal, credentials: Credentials, dependencies: list[Dependency]
+        self, bearer: Principal, service: Principal, credentials: RequestCredentials, dependencies: list[Dependency]
     ) -> Principal:
         """Return the bearer of a token that a service forwards, with payer and audit information of its claim."""
         assert credentials.claim is not None, "a certificate comes with a claim"
         impersonated = await self._impersonated(credentials, dependencies)
         return presented_by(bearer, service, credentials.claim, impersonated=impersonated)
 
-    async def _impersonated(self, credentials: Credentials, dependencies: list[Dependency]) -> AccessList | None:
+    async def _impersonated(self, credentials: RequestCredentials, dependencies: list[Dependency]) -> AccessList | None:
         """Return the permissions of the impersonated actor, in the organizations that the claim names."""
         claim = check_impersonation(credentials)
         if claim is None:
@@ -165,7 +165,7 @@ class IdentityAuthenticator:
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}
         return replace(access, organizations=named)
 
-    async def _actor(self, claim: Claim) -> ResolvedAccess:
+    async def _actor(self, claim: PrincipalClaim) -> ResolvedAccess:
         try:
             if claim.type == "user":
                 user = await self._store.get(User, user_id(claim.actor))
@@ -175,11 +175,11 @@ class IdentityAuthenticator:
             raise Unauthenticated("the actor in X-Principal is not known") from None
 
 
-def _actor_of(claim: Claim) -> Dependency:
+def _actor_of(claim: PrincipalClaim) -> Dependency:
     return named(User, user_id(claim.actor)) if claim.type == "user" else named(ServiceAccount, claim.actor)
 
 
-def check_impersonation(credentials: Credentials) -> Claim | None:
+def check_impersonation(credentials: RequestCredentials) -> PrincipalClaim | None:
     """Return the claim of an impersonation, or raise Malformed if it has no valid actor."""
     if not credentials.impersonate:
         return None
@@ -189,20 +189,20 @@ def check_impersonation(credentials: Credentials) -> Claim | None:
     return claim
 
 
-def effective_credentials(bearer: Principal, credentials: Credentials) -> Credentials:
+def effective_credentials(bearer: Principal, credentials: RequestCredentials) -> RequestCredentials:
     """Return the part of credentials that applies to this principal: only a service acts for others.
 
     A service with an invalid claim is rejected (Malformed), since without it, it would act with all its own
     permissions.
     """
     if bearer.type != "system" and credentials.certificate is None:
-        return Credentials(token=credentials.token)
+        return RequestCredentials(token=credentials.token)
     if credentials.fault:
         raise Malformed(credentials.fault)
     return credentials
 
 
-def credentials_key(credentials: Credentials) -> Hashable:
+def credentials_key(credentials: RequestCredentials) -> Hashable:
     """Return a small cache key of credentials without their secrets."""
     token = "" if credentials.token is None else token_hash(credentials.token)
     if (

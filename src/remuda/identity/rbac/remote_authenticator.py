@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import Credentials, acting_for, presented_by, write_claim
+from remuda.http.authentication import RequestCredentials, acting_for, presented_by, write_claim
 from remuda.http.remote_errors import error_from
 from remuda.http.transport import read_response
 from remuda.identity.ports import Fetch
@@ -96,7 +96,7 @@ class RemoteAuthenticator:
         self._cache: OrderedDict[Hashable, _CachedPrincipal] = OrderedDict()
         self._requests: dict[Hashable, _Request] = {}
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return the principal of credentials, or raise Unauthenticated or IdentityUnavailable."""
         self._feed.check()
         bearer = await self._bearer(credentials)
@@ -108,12 +108,12 @@ class RemoteAuthenticator:
         self._cache.move_to_end(key)
         return cached.principal
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
         token = credentials.token
         return token is None or self._cached_claims(token) is not None or token_hash(token) in self._cache
 
-    async def _bearer(self, credentials: Credentials) -> Principal:
+    async def _bearer(self, credentials: RequestCredentials) -> Principal:
         """Return the subject of credentials, as far as known here, without its permissions."""
         if credentials.token is None:
             assert credentials.certificate is not None, "credentials are a token, a certificate, or both"
@@ -163,7 +163,7 @@ class RemoteAuthenticator:
             raise Unauthenticated("token is revoked: log in again, or get another one")
         return claims
 
-    async def _request_once(self, key: Hashable, credentials: Credentials, bearer: Principal) -> Principal:
+    async def _request_once(self, key: Hashable, credentials: RequestCredentials, bearer: Principal) -> Principal:
         """Send one request for all callers that wait for the same response, unless it was sent too long ago."""
         now = self._clock.monotonic()
         request = self._requests.get(key)
@@ -180,11 +180,13 @@ class RemoteAuthenticator:
         if not task.cancelled():
             task.exception()  # waiting callers get it; without one it is not needed
 
-    async def _request(self, key: Hashable, credentials: Credentials, bearer: Principal, now: float) -> Principal:
+    async def _request(
+        self, key: Hashable, credentials: RequestCredentials, bearer: Principal, now: float
+    ) -> Principal:
         access = access_of(await self._get(ACL.path, _headers(credentials), ACL.response_type))
         organizations = tuple(access.organizations)
         if not bearer.subject:
-            headers = _headers(Credentials(token=credentials.token))
+            headers = _headers(RequestCredentials(token=credentials.token))
             userinfo = await self._get("/oauth2/v2/userinfo", headers, _Userinfo)
             bearer, organizations = replace(bearer, subject=userinfo.sub), userinfo.authz.org_ids
         principal = _principal(replace(bearer, access=access, organizations=organizations), credentials)
@@ -207,7 +209,7 @@ class RemoteAuthenticator:
         raise IdentityUnavailable(f"identity responded {response.status}")
 
 
-def _principal(bearer: Principal, credentials: Credentials) -> Principal:
+def _principal(bearer: Principal, credentials: RequestCredentials) -> Principal:
     """Return the principal with its actor. Identity computed the permissions with the same claim."""
     if credentials.claim is None:
         return bearer
@@ -222,7 +224,7 @@ def _service(certificate: Certificate) -> Principal:
     return Principal(subject=certificate.name, type="system", expires=certificate.ends)
 
 
-def _headers(credentials: Credentials) -> Mapping[str, str]:
+def _headers(credentials: RequestCredentials) -> Mapping[str, str]:
     headers = {"Accept": "application/json"}
     if credentials.token is not None:
         headers["Authorization"] = f"Bearer {credentials.token}"

@@ -28,7 +28,7 @@ from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRejected, Unavailable
 from remuda.kernel.tags import Tag
-from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
+from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 
@@ -249,6 +249,6 @@ UPDATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
 """Updates the metadata and the groups of a service account."""
 
 
-def bound(ports: UserPorts) -> list[AnyBound]:
+def bound(ports: UserPorts) -> list[AnyBoundSaga]:
     """Return the sagas with their ports."""
-    return [Bound(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]
+    return [BoundSaga(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]

@@ -15,7 +15,7 @@ from remuda.providers.contract.catalogue import CloudFlavor, CloudGpu
 from remuda.providers.contract.common import Architecture
 from remuda.providers.contract.provider import Provider
 from remuda.providers.kubernetes.kubeconfig import source_of
-from remuda.store.kubernetes.client import ApiClient, Login, Request
+from remuda.store.kubernetes.client import ApiClient, ApiRequest, Login
 
 NODE_CLASS = "kubernetes.region.unikorn-cloud.org/node-class"
 """Label of a node that names its class."""
@@ -144,7 +144,7 @@ class KubernetesCloud:
 
     async def _page(self, token: str) -> _NodeList:
         query = {"labelSelector": NODE_CLASS, "limit": str(_PAGE)} | ({"continue": token} if token else {})
-        request = Request(verb="list", kind="nodes", path="/api/v1/nodes", query=query)
+        request = ApiRequest(verb="list", kind="nodes", path="/api/v1/nodes", query=query)
         # The caller of a provider retries by itself, so that the request is sent once.
         response = await self._connected().call(request, retry_for_s=0)
         if not response.is_success:

@@ -15,8 +15,8 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
 
     authority: str
     """The id of the authority."""
-    wanted: AuthorityCreate
-    by: Requester
+    requested: AuthorityCreate
+    requester: Requester
 
 
 def reference_of(operation: str) -> str:
@@ -29,7 +29,7 @@ def reference_of(operation: str) -> str:
 
 async def _build(_: CreatePorts, work: Work[NewAuthority]) -> SSHCertificateAuthority:
     new = work.input
-    return new_authority(new.authority, new.wanted, new.by.principal, operation=work.id)
+    return new_authority(new.authority, new.requested, new.requester.principal, operation=work.id)
 
 
 CREATE_AUTHORITY = create_saga(
@@ -37,7 +37,7 @@ CREATE_AUTHORITY = create_saga(
     AUTHORITY,
     NewAuthority,
     id_of=lambda new: new.authority,
-    create_step="make-authority",
+    create_step="create-authority",
     build=_build,
     reference=reference_of,
     rechecks_project=False,

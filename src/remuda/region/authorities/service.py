@@ -26,5 +26,5 @@ class Authorities(ResourceService[SSHCertificateAuthority, AuthorityRead]):
         await self.authorize_create(context, project.organization, project.project)
         check_new(body, context.principal)
         payer = payer_principal(context.principal, project)
-        new = NewAuthority(authority=context.operation, wanted=body, by=requester_of(payer))
+        new = NewAuthority(authority=context.operation, requested=body, requester=requester_of(payer))
         return await self.run_create(context, self.operations, CREATE_AUTHORITY, new, organization=project.organization)

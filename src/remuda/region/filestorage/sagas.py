@@ -19,20 +19,20 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
 
     storage: str
     """The id of the storage."""
-    wanted: StorageCreate
+    requested: StorageCreate
     attachments: tuple[Attachment, ...] = ()
     """The attachments to the requested networks."""
-    by: Requester
+    requester: Requester
     """The requester, with the payer."""
 
 
 def _charge(work: Work[NewStorage], payer: ProjectRef) -> Charge:
-    return rules.charge_of(work.input.storage, work.id, payer, work.input.wanted.spec.size_gib * GIB)
+    return rules.charge_of(work.input.storage, work.id, payer, work.input.requested.spec.size_gib * GIB)
 
 
 async def _build(_: CreatePorts, work: Work[NewStorage]) -> FileStorage:
     new = work.input
-    return rules.new_storage(new.storage, new.wanted, new.attachments, new.by.principal, operation=work.id)
+    return rules.new_storage(new.storage, new.requested, new.attachments, new.requester.principal, operation=work.id)
 
 
 CREATE_STORAGE = create_saga(
@@ -40,7 +40,7 @@ CREATE_STORAGE = create_saga(
     FILE_STORAGE,
     NewStorage,
     id_of=lambda new: new.storage,
-    create_step="make-storage",
+    create_step="create-storage",
     build=_build,
     charge=_charge,
     reference=rules.reference_of,
@@ -65,8 +65,10 @@ def charge_for(storage: FileStorage) -> Charge:
 
 
 def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
-    wanted = change.wanted
-    return rules.changed_storage(storage, wanted.update, wanted.attachments, change.by.principal, change.now)
+    requested = change.requested
+    return rules.changed_storage(
+        storage, requested.update, requested.attachments, change.requester.principal, change.requested_at
+    )
 
 
 UPDATE_STORAGE = update_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)

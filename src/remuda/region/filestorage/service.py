@@ -184,9 +184,9 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
         rules.check_tags_of(body, principal)
         new = NewStorage(
             storage=context.operation,
-            wanted=body,
+            requested=body,
             attachments=attachments,
-            by=requester_of(payer_principal(principal, project)),
+            requester=requester_of(payer_principal(principal, project)),
         )
         return await self.run_create(context, self.operations, CREATE_STORAGE, new, organization=project.organization)
 

@@ -19,20 +19,20 @@ class NewBalancer(msgspec.Struct, frozen=True, kw_only=True):
 
     balancer: str
     """The id of the load balancer."""
-    wanted: BalancerCreate
-    by: Requester
+    requested: BalancerCreate
+    requester: Requester
     """The requester, with the payer."""
 
 
 def _charge(work: Work[NewBalancer], payer: ProjectRef) -> Charge:
-    is_public = bool(work.input.wanted.spec.public_ip)
+    is_public = bool(work.input.requested.spec.public_ip)
     return rules.charge_of(work.input.balancer, work.id, payer, is_public=is_public)
 
 
 async def _build(ports: CreatePorts, work: Work[NewBalancer]) -> LoadBalancer:
     new = work.input
-    network = await ports.store.get(Network, new.wanted.spec.network_id)
-    return rules.new_balancer(new.balancer, new.wanted, network, new.by.principal, operation=work.id)
+    network = await ports.store.get(Network, new.requested.spec.network_id)
+    return rules.new_balancer(new.balancer, new.requested, network, new.requester.principal, operation=work.id)
 
 
 CREATE_BALANCER = create_saga(
@@ -40,7 +40,7 @@ CREATE_BALANCER = create_saga(
     LOAD_BALANCER,
     NewBalancer,
     id_of=lambda new: new.balancer,
-    create_step="make-balancer",
+    create_step="create-balancer",
     build=_build,
     charge=_charge,
 )
@@ -58,7 +58,7 @@ def charge_for(balancer: LoadBalancer) -> Charge:
 
 
 def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:
-    return rules.changed_balancer(balancer, change.wanted, change.by.principal, change.now)
+    return rules.changed_balancer(balancer, change.requested, change.requester.principal, change.requested_at)
 
 
 UPDATE_BALANCER = update_saga(

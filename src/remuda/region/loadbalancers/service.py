@@ -128,7 +128,9 @@ class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
         check_listeners(body.spec.listeners)
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), context.principal)
-        new = NewBalancer(balancer=context.operation, wanted=body, by=requester_of(payer_for(context, network)))
+        new = NewBalancer(
+            balancer=context.operation, requested=body, requester=requester_of(payer_for(context, network))
+        )
         return await self.run_create(
             context, self.operations, CREATE_BALANCER, new, organization=organization_of(network)
         )

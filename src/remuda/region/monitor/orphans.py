@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.providers.contract.common import Handle, InUse
 from remuda.providers.contract.provider import EventSubject
-from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, Limit
+from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import ReconcileContext
@@ -32,7 +32,7 @@ from remuda.resources.crud import find
 from remuda.store.objects import Resource
 
 _PAGE = 100
-_LIMIT = Limit(always=20)
+_LIMIT = DeletionLimit(always=20)
 
 
 def orphan_guard(ports: ReconcilePorts) -> DeletionGuard:

@@ -25,9 +25,9 @@ class NewNetwork(msgspec.Struct, frozen=True, kw_only=True):
 
     network: str
     """The id of the network."""
-    wanted: NetworkCreate
+    requested: NetworkCreate
     provider: ProviderType
-    by: Requester
+    requester: Requester
     """The requester, with the payer."""
 
 
@@ -50,7 +50,7 @@ def _charge(work: Work[NewNetwork], payer: ProjectRef) -> Charge:
 async def _create_identity(ports: CreatePorts, work: Work[NewNetwork]) -> None:
     new = work.input
     with suppress(AlreadyExists):  # this operation, after which it is named, created it before
-        await ports.store.create(rules.new_identity(work.id, new.wanted.spec, new.provider, new.by.principal))
+        await ports.store.create(rules.new_identity(work.id, new.requested.spec, new.provider, new.requester.principal))
 
 
 async def _roll_back_identity(ports: CreatePorts, work: Work[NewNetwork]) -> None:
@@ -62,7 +62,7 @@ async def _build(ports: CreatePorts, work: Work[NewNetwork]) -> Network:
     if identity is None:
         raise Unavailable("Creating the network took too long and was rolled back: try again.")
     new = work.input
-    return rules.new_network(new.network, new.wanted, identity, new.by.principal, operation=work.id)
+    return rules.new_network(new.network, new.requested, identity, new.requester.principal, operation=work.id)
 
 
 CREATE_NETWORK = create_saga(
@@ -70,11 +70,11 @@ CREATE_NETWORK = create_saga(
     NETWORK,
     NewNetwork,
     id_of=lambda new: new.network,
-    create_step="make-network",
+    create_step="create-network",
     build=_build,
     charge=_charge,
     reference=lambda operation: reference_of(rules.identity_id(operation)),
-    extra_steps=(Step(name="make-identity", do=_create_identity, undo=_roll_back_identity),),
+    extra_steps=(Step(name="create-identity", do=_create_identity, undo=_roll_back_identity),),
 )
 """Creates a network with its hidden identity."""
 

@@ -43,9 +43,9 @@ class Networks(ResourceService[Network, NetworkRead]):
         rules.check_new(body, principal)
         new = NewNetwork(
             network=context.operation,
-            wanted=body,
+            requested=body,
             provider=cloud.provider.type,
-            by=requester_of(payer_principal(principal, project)),
+            requester=requester_of(payer_principal(principal, project)),
         )
         return await self.run_create(context, self.operations, CREATE_NETWORK, new, organization=project.organization)
 

@@ -15,7 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.store.kubernetes.mirror import Change, Mirror, head_of
-from remuda.store.kubernetes.resource_client import ResourceApi, WatchEvent
+from remuda.store.kubernetes.resource_client import ApiWatchEvent, ResourceApi
 from remuda.store.readside.change_feed import Feed
 
 _PAGE = 500
@@ -127,7 +127,7 @@ class Informer:
                     changes.append((event.type, event.object))
             await self._mirror.apply(changes)
 
-    def _handle_control_event(self, event: WatchEvent) -> None:
+    def _handle_control_event(self, event: ApiWatchEvent) -> None:
         """Handle an event about the watch itself."""
         if event.type == "BOOKMARK":
             self._feed.advance(head_of(event.object).version)

@@ -8,7 +8,7 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound, OutcomeUnknown, Unavailable, Unusable
 from remuda.store.kinds import Kind
-from remuda.store.kubernetes.client import ApiClient, Request, Response, Verb
+from remuda.store.kubernetes.client import ApiClient, ApiRequest, ApiResponse, Verb
 from remuda.store.objects import ResourceT
 
 Policy = Literal["Foreground", "Background"]
@@ -32,7 +32,7 @@ class ListPage(msgspec.Struct, frozen=True):
     items: list[msgspec.Raw]
 
 
-class WatchEvent(msgspec.Struct, frozen=True):
+class ApiWatchEvent(msgspec.Struct, frozen=True):
     """One line of a watch."""
 
     type: str
@@ -93,7 +93,7 @@ class ResourceApi(Generic[ResourceT]):
             self._raise_error(response, "")
         return _read(response.body, ListPage)
 
-    async def watch(self, version: str, *, timeout_s: int, silence_s: float) -> AsyncIterator[list[WatchEvent]]:
+    async def watch(self, version: str, *, timeout_s: int, silence_s: float) -> AsyncIterator[list[ApiWatchEvent]]:
         """Yield the changes after a version, and bookmarks, until the server ends the watch."""
         query = {
             "watch": "true",
@@ -101,23 +101,23 @@ class ResourceApi(Generic[ResourceT]):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(timeout_s),
         }
-        request = Request(verb="watch", kind=self.kind.plural, path=self._path, query=query)
+        request = ApiRequest(verb="watch", kind=self.kind.plural, path=self._path, query=query)
         async for lines in self._client.watch(request, silence_s=silence_s):
-            yield [_read(line, WatchEvent) for line in lines]
+            yield [_read(line, ApiWatchEvent) for line in lines]
 
     def _path_of(self, name: str) -> str:
         if name in _NOT_NAMES or "/" in name or "%" in name:
             raise NotFound(self.kind.name, name)
         return f"{self._path}/{quote(name, safe='')}"
 
-    async def _call(self, verb: Verb, path: str, *, retry_for_s: float | None = None, **parts: Any) -> Response:
-        request = Request(verb=verb, kind=self.kind.plural, path=path, **parts)
+    async def _call(self, verb: Verb, path: str, *, retry_for_s: float | None = None, **parts: Any) -> ApiResponse:
+        request = ApiRequest(verb=verb, kind=self.kind.plural, path=path, **parts)
         response = await self._client.call(request, retry_for_s=retry_for_s)
         if response.is_success and not response.body.startswith(b"{"):  # a proxy responded instead of the server
             raise Unavailable(_NOT_AN_API_SERVER) if request.is_read else OutcomeUnknown(f"the {verb} of {path}")
         return response
 
-    def _raise_unusable(self, response: Response) -> NoReturn:
+    def _raise_unusable(self, response: ApiResponse) -> NoReturn:
         """Raise the reason why this kind cannot be used in this namespace at all."""
         message = response.failure().message
         if response.status == _FORBIDDEN:
@@ -128,7 +128,7 @@ class ResourceApi(Generic[ResourceT]):
             f"The API server does not know {self.kind.qualified}: apply the output of `remuda crds` to it first."
         )
 
-    def _raise_error(self, response: Response, name: str) -> NoReturn:
+    def _raise_error(self, response: ApiResponse, name: str) -> NoReturn:
         failure = response.failure()
         if failure.reason == "AlreadyExists":
             raise AlreadyExists(self.kind.name, name)

@@ -66,7 +66,7 @@ class KubernetesSettings:
 _SLICE_ROWS = 200
 
 
-class Maintenance:
+class TableMaintenance:
     """The recurring work of one open store: compaction of the tables, retention of journals."""
 
     def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: MaintenanceSettings) -> None:
@@ -159,7 +159,7 @@ class KubernetesStore(Reads):
             retry_queue=self._retry_queue,
             sinks=ports.sinks,
         )
-        self.maintenance = Maintenance(reader, self._log, ports.clock, settings.maintenance)
+        self.maintenance = TableMaintenance(reader, self._log, ports.clock, settings.maintenance)
         referrer_reader = ReferrerReader(reader, self._known, apis=apis, codecs=codecs)
         self._collector = GarbageCollector(reader, self._known, self._writer, referrer_reader, self._backoffs)
         self._informers = [self._informer(api, codecs[api.kind.type]) for api in apis.values()]
@@ -299,7 +299,9 @@ async def open_kubernetes_store(
     all_kinds = Registry([*registry.kinds, JOURNAL])
     known = codecs(all_kinds, sealer)
     reader = _temporary_reader(all_kinds, known, ports=ports, settings=settings)
-    store = KubernetesStore(reader, ApiClient(login, ports.clock), codecs=known, ports=ports, settings=settings)
+    store = KubernetesStore(
+        reader, ApiClient(login, ports.clock, ports.randomness), codecs=known, ports=ports, settings=settings
+    )
     try:
         await store.start()
     except BaseException:

@@ -177,8 +177,8 @@ class Writer:
         check_size(body, before=len(document))
         written = await self._put(kind, body, new.name)
         await self._confirm_references(kind, written, targets, lambda: self.update(with_desired(kind, written, stored)))
-        is_gone = new.is_deleting and not new.metadata.finalizers
-        return Written(kind, written, removed=written if is_gone else None)
+        is_removed = new.is_deleting and not new.metadata.finalizers
+        return Written(kind, written, removed=written if is_removed else None)
 
     async def update_status(self, desired: ResourceT) -> Written[ResourceT]:
         kind = self._registry.of(type(desired))

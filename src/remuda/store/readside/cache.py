@@ -23,7 +23,7 @@ _EVICTIONS_PER_COLLECTION = 500
 """Evictions after which the youngest generation is collected."""
 
 
-class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
+class CachedObject(msgspec.Struct, Generic[ResourceT], gc=False):
     """One object with its rendered views. It has no reference cycles, so it is not tracked by the garbage collector."""
 
     resource: ResourceT
@@ -56,11 +56,11 @@ class Cache:
     def __init__(self, limit_bytes: int, *, object_bytes: int = 1024) -> None:
         """Set the limit, and the overhead in memory of an object beyond its document."""
         self._limit, self._object_bytes = limit_bytes, object_bytes
-        self._entries: OrderedDict[str, Entry[Any]] = OrderedDict()
+        self._entries: OrderedDict[str, CachedObject[Any]] = OrderedDict()
         self._weight = 0
         self._evictions = 0
 
-    def find(self, kind: int, name: str) -> Entry[Any] | None:
+    def find(self, kind: int, name: str) -> CachedObject[Any] | None:
         """Return an entry and mark it as used."""
         key = f"{kind}/{name}"
         entry = self._entries.get(key)
@@ -68,7 +68,7 @@ class Cache:
             self._entries.move_to_end(key)
         return entry
 
-    def put(self, kind: int, name: str, entry: Entry[Any]) -> None:
+    def put(self, kind: int, name: str, entry: CachedObject[Any]) -> None:
         """Store an entry in place of an older one, and evict the least recently used ones if needed."""
         self.drop(kind, name)
         self._entries[f"{kind}/{name}"] = entry
@@ -123,7 +123,7 @@ class Cache:
         while self._weight > self._limit:
             self._evicted(self._entries.popitem(last=False)[1])
 
-    def _evicted(self, entry: Entry[Any] | None) -> None:
+    def _evicted(self, entry: CachedObject[Any] | None) -> None:
         if entry is not None:
             self._weight -= entry.weight + self._object_bytes
             self._evictions += 1

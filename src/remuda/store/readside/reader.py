@@ -24,7 +24,7 @@ from remuda.store.codec import Codec
 from remuda.store.contract import Dependency, Page, Referrer, View, field_index, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.cache import Cache, Entry
+from remuda.store.readside.cache import Cache, CachedObject
 from remuda.store.readside.change_feed import ChangeCounters, CommittedChange, Feed
 from remuda.store.readside.index import OWNER, Names, NumberedEntry, reference_index
 from remuda.store.readside.sql import Storage
@@ -184,7 +184,7 @@ class Reader:
             if change.code == DELETED:
                 self._cache.drop(kind, change.name)
             else:
-                entry = Entry(change.event.resource, weight=change.weight, fully_known=change.fully_known)
+                entry = CachedObject(change.event.resource, weight=change.weight, fully_known=change.fully_known)
                 self._cache.put(kind, change.name, entry)
 
     def drop(self, kind: int, name: str) -> None:
@@ -230,7 +230,7 @@ class Reader:
         """Let other tasks run."""
         await self._clock.sleep(0)
 
-    def entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
+    def entry(self, kind: Kind[ResourceT], name: str) -> CachedObject[ResourceT] | None:
         """Return the cache entry of an object, or None."""
         number = self.names.kind(kind)
         return self._cache.find(number, name) or self._load(kind, number, name)
@@ -261,11 +261,11 @@ class Reader:
         """Return the object of a stored document."""
         return self._codecs[kind.type].decode(document, name)  # type: ignore[no-any-return]  # codecs are by type
 
-    def _load(self, kind: Kind[ResourceT], number: int, name: str) -> Entry[ResourceT] | None:
+    def _load(self, kind: Kind[ResourceT], number: int, name: str) -> CachedObject[ResourceT] | None:
         row = self.tables.find(number, name)
         if row is None:
             return None
-        entry = Entry(self.decode(kind, row.document, name), weight=len(row.document))
+        entry = CachedObject(self.decode(kind, row.document, name), weight=len(row.document))
         self._cache.put(number, name, entry)
         return entry
 

@@ -27,9 +27,9 @@ from remuda.store.sqlite.file import OpenFile, check_header, opening_error
 from remuda.store.sqlite.maintenance import damage_of
 
 
-async def back_up(file: OpenFile, lane: Executor, target: Path) -> None:
+async def back_up(file: OpenFile, executor: Executor, target: Path) -> None:
     """Write a copy of the store to `target`, which must not exist yet."""
-    await run_in(lane, lambda: copy_store(file.connect, target))
+    await run_in(executor, lambda: copy_store(file.connect, target))
 
 
 def copy_store(connect: Callable[[], apsw.Connection], target: Path) -> None:

@@ -21,7 +21,7 @@ from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.cache import Entry as CachedEntry
+from remuda.store.readside.cache import CachedObject
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.index import OWNER, Names, reference_index
 from remuda.store.readside.ingest import Ingest
@@ -129,7 +129,7 @@ class Batch:
         self._changes: dict[int, deque[CommittedChange[Any]]] = {}
         self._evicted: set[tuple[int, str]] = set()
         """Objects whose changes are too many to keep: watchers read them from the tables."""
-        self._entries: dict[tuple[int, str], CachedEntry[Any] | None] = {}
+        self._entries: dict[tuple[int, str], CachedObject[Any] | None] = {}
         """Objects as the batch has found or changed them."""
         self._cascades: deque[Callable[[Batch], None]] = deque()
         self._after_cascades: dict[tuple[str, str], Callable[[Batch], None]] = {}
@@ -176,7 +176,7 @@ class Batch:
             floor=self.floor,
             fully_known=whole,
         )
-        self._record(number, change, CachedEntry(resource, change.weight, whole))
+        self._record(number, change, CachedObject(resource, change.weight, whole))
         return resource
 
     def needs_sealing(self, kind: Kind[ResourceT], stored: ResourceT) -> bool:
@@ -276,7 +276,7 @@ class Batch:
         metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
         return msgspec.structs.replace(resource, metadata=metadata)
 
-    def _entry(self, kind: Kind[ResourceT], name: str) -> CachedEntry[ResourceT] | None:
+    def _entry(self, kind: Kind[ResourceT], name: str) -> CachedObject[ResourceT] | None:
         key = self._side.names.kind(kind), name
         if key not in self._entries:
             self._entries[key] = self._side.reader.entry(kind, name)
@@ -292,7 +292,7 @@ class Batch:
             )
         return entry is not None and entry.fully_known
 
-    def _record(self, number: int, change: CommittedChange[Any], current_entry: CachedEntry[Any] | None) -> None:
+    def _record(self, number: int, change: CommittedChange[Any], current_entry: CachedObject[Any] | None) -> None:
         """Add a change to the batch."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)

@@ -64,7 +64,7 @@ class ThreadExecutor:
             loop.call_soon_threadsafe(done, error)
 
 
-async def run_in(lane: Executor, work: Callable[[], ResultT]) -> ResultT:
+async def run_in(executor: Executor, work: Callable[[], ResultT]) -> ResultT:
     """Run `work` in an executor and return its result."""
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     results: list[ResultT] = []
@@ -77,6 +77,6 @@ async def run_in(lane: Executor, work: Callable[[], ResultT]) -> ResultT:
         else:
             finished.set_exception(error)
 
-    lane.submit(lambda: results.append(work()), done)
+    executor.submit(lambda: results.append(work()), done)
     await finished
     return results[0]

@@ -83,14 +83,14 @@ class Maintenance:
         return dropped == _SLICE_ROWS
 
 
-async def check_integrity(file: OpenFile, lane: Executor, report: Callable[[Integrity, str], None]) -> None:
+async def check_integrity(file: OpenFile, executor: Executor, report: Callable[[Integrity, str], None]) -> None:
     """Check the whole file, table by table, in an executor of low priority.
 
     A disk error meanwhile proves nothing: the content stays unchecked, and the next process that opens it tries again.
     """
     report("checking", "")
     try:
-        damage = await _damage(file, lane)
+        damage = await _damage(file, executor)
     except _DAMAGE as error:
         report("damaged", str(error))
     except apsw.Error:
@@ -99,18 +99,18 @@ async def check_integrity(file: OpenFile, lane: Executor, report: Callable[[Inte
         report("damaged" if damage else "sound", damage)
 
 
-async def _damage(file: OpenFile, lane: Executor) -> str:
+async def _damage(file: OpenFile, executor: Executor) -> str:
     connection = file.connect()
     try:
         run = Sql(connection)
-        for (table,) in await run_in(lane, lambda: run("SELECT name FROM sqlite_schema WHERE type = 'table'")):
-            if damage := await run_in(lane, lambda table=table: damage_of(run, table)):  # type: ignore[misc]  # mypy cannot infer a default
+        for (table,) in await run_in(executor, lambda: run("SELECT name FROM sqlite_schema WHERE type = 'table'")):
+            if damage := await run_in(executor, lambda table=table: damage_of(run, table)):  # type: ignore[misc]  # mypy cannot infer a default
                 return damage
     except asyncio.CancelledError:
         connection.interrupt()  # do not wait for the rest of a large table
         raise
     finally:
-        lane.submit(connection.close, lambda _: None)
+        executor.submit(connection.close, lambda _: None)
     return ""
 
 

@@ -110,15 +110,15 @@ def _start_deletion(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> N
     has_children = any(True for _ in batch.children(stored, limit=1))
     remaining = [FOREGROUND] if has_children else []
     remaining += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
-    marked = with_finalizers(stored, remaining, deleted_at=batch.second)
+    deleting = with_finalizers(stored, remaining, deleted_at=batch.second)
     if remaining:
-        batch.put(kind, marked, stored)
+        batch.put(kind, deleting, stored)
         if has_children:
             batch.cascade(lambda batch: _delete_children(batch, stored, ""))
         # The references of an owner to its children do not block their removal once it is being deleted.
         _recheck_finalizers(batch, owners=(), targets=kind.targets(stored))
     else:
-        _drop(batch, kind, marked, stored)
+        _drop(batch, kind, deleting, stored)
 
 
 def _delete_children(batch: Batch, owner: Resource, after: str) -> None:

@@ -88,7 +88,7 @@ class SqliteStore(Reads):
         self._file = file
         self._logs = LogTables(file.reader)
         self._commits, self._background = ports.commits(), ports.background()
-        self._writer = Writer(side, horizon, lane=self._commits, clock=ports.clock, path=str(file.path))
+        self._writer = Writer(side, horizon, executor=self._commits, clock=ports.clock, path=str(file.path))
         self.maintenance = Maintenance(side, self._writer, clock=ports.clock, settings=settings.maintenance)
         self._is_closed = False
         self._tasks = BackgroundTasks(ports.clock)
@@ -163,9 +163,9 @@ class SqliteStore(Reads):
         await self._tasks.stop()
         await self._writer.close()
         self._reader.close()
-        for lane in (self._commits, self._background):
-            await run_in(lane, lambda: None)  # wait here, so that closing it does not block the event loop
-            lane.close()
+        for executor in (self._commits, self._background):
+            await run_in(executor, lambda: None)  # wait here, so that closing it does not block the event loop
+            executor.close()
         self._file.close(is_sound=self.integrity == "sound")
 
     def _report(self, integrity: Integrity, damage: str) -> None:

@@ -58,12 +58,14 @@ class _Request:
 class Writer:
     """Applies and commits all writes of a store."""
 
-    def __init__(self, side: WriteSide, horizon: tuple[int, int], *, lane: Executor, clock: Clock, path: str) -> None:
+    def __init__(
+        self, side: WriteSide, horizon: tuple[int, int], *, executor: Executor, clock: Clock, path: str
+    ) -> None:
         self.version, self.floor = horizon
         self._loop = asyncio.get_running_loop()
         self._side = side
         self._connection = side.tables.connection
-        self._lane = lane
+        self._executor = executor
         self._clock = clock
         self._path = path
         self._queue: deque[_Request] = deque()
@@ -167,7 +169,7 @@ class Writer:
             return
         self._side.tables.set_version(batch.version)
         self._side.reader.pin()
-        self._lane.submit(self._flush, lambda error: self._committed(batch, error))
+        self._executor.submit(self._flush, lambda error: self._committed(batch, error))
 
     def _flush(self) -> None:
         """Wait for the disk. The only line of the writer that runs off the event loop."""
@@ -189,7 +191,7 @@ class Writer:
             callback()
         self._resolve_all()
         if self._log_pages > CHECKPOINT_PAGES:
-            self._lane.submit(self._checkpoint, lambda _: self._finish())
+            self._executor.submit(self._checkpoint, lambda _: self._finish())
         else:
             self._finish()
 

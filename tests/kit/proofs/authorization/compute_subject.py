@@ -11,7 +11,7 @@ from typing import Any
 
 from remuda.compute.app import TABLE
 from remuda.compute.kinds import KINDS, ComputeInstance, ProjectPolicy
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds import KINDS as REGION_KINDS
@@ -159,7 +159,7 @@ async def on_socket() -> AsyncIterator[ComputeSubject]:
     with memory_directory() as directory:
         async with running(directory, regional={"settings": settings()}) as compute:
             subject = await _furnished(compute, is_real=True)
-            server = Server(compute.app.api, clock=clock, randomness=randomness, count_closed=lambda _: None)
+            server = HttpServer(compute.app.api, clock=clock, randomness=randomness, count_closed=lambda _: None)
             transport = SocketTransport(
                 f"http://{await server.start(ListenAddress('127.0.0.1', 0))}", TABLE, subject.credentials
             )

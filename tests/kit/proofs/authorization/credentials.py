@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.authentication import Claim, Credentials, acting_for
+from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
 from tests.kit.proofs.authorization.matrix import Caller, Rights
@@ -31,11 +31,11 @@ class CallerCredentials:
         self._expiries = {_token("expired"): clock.now() - _LIFE}
         self._tokens.pop(_token("revoked"))
 
-    def knows(self, credentials: Credentials) -> bool:
+    def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether it was given this token, or a certificate."""
         return credentials.token is None or credentials.token in self._tokens
 
-    async def authenticate(self, credentials: Credentials) -> Principal:
+    async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return who has this token or certificate."""
         if credentials.token is not None:
             return self._by_token(credentials.token)
@@ -74,13 +74,13 @@ class CallerCredentials:
             raise Unauthenticated("token has expired")
         return replace(_principal(self._callers[name]), expires=expires)
 
-    def _acting(self, service: Caller, claim: Claim, *, impersonates: bool) -> Principal:
+    def _acting(self, service: Caller, claim: PrincipalClaim, *, impersonates: bool) -> Principal:
         whom = next(each for each in self._callers.values() if _principal(each).subject == claim.actor)
         return acting_for(_principal(service), claim, impersonated=_principal(whom).access if impersonates else None)
 
-    def _claim(self, caller: Caller) -> Claim:
+    def _claim(self, caller: Caller) -> PrincipalClaim:
         whom = _principal(self._callers[caller.acts_for])
-        return Claim(actor=whom.subject, type="user", organizations=whom.organizations)
+        return PrincipalClaim(actor=whom.subject, type="user", organizations=whom.organizations)
 
 
 def _token(name: str) -> str:

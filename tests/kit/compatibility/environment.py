@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from remuda.providers.simulated.faults import CloudFailed
-from tests.clients.provider import Provider, Resource, State
-from tests.clients.resources import NETWORK
+from tests.kit.compatibility.provider import Provider, Resource, State
+from tests.kit.compatibility.resources import NETWORK
 from tests.kit.compute.environment import ComputeEnvironment, run_compute
 from tests.kit.region.environment import NORTH
 
@@ -20,17 +20,17 @@ _MOST_LOOKS = 2_000
 
 
 @dataclass(frozen=True)
-class Ground:
+class CompatibilityEnvironment:
     """Who applies, and where."""
 
-    house: ComputeEnvironment
+    compute: ComputeEnvironment
     provider: Provider
     project: str
 
     @property
     def where(self) -> dict[str, Any]:
         """The organization and project that the provider is configured with."""
-        return {"organization": self.house.region.organization, "project_id": self.project}
+        return {"organization": self.compute.region.organization, "project_id": self.project}
 
     @property
     def net(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class Ground:
         async def look() -> None:
             for _ in range(_MOST_LOOKS):
                 seen.extend(await self.provider.all(resource))
-                await self.house.clock.sleep(_LOOKS_S)
+                await self.compute.clock.sleep(_LOOKS_S)
 
         looking = asyncio.create_task(look())
         try:
@@ -66,7 +66,7 @@ class Ground:
         self, verb: str, error: Callable[[], Exception] = CloudFailed, *, times: float = 5
     ) -> Iterator[list[Exception]]:
         """Have the first calls of a verb of the cloud fail for the time of a block; the list has how they did."""
-        provider, failed = self.house.region.north.provider, list[Exception]()
+        provider, failed = self.compute.region.north.provider, list[Exception]()
         (part,) = {type(each) for name in provider.capabilities if hasattr(each := getattr(provider, name), verb)}
         works = getattr(part, verb)
 
@@ -86,17 +86,17 @@ def statuses(seen: Sequence[State], name: str) -> list[str]:
     return [status for status, _ in groupby(look["provisioning_status"] for look in seen if look["id"] == name)]
 
 
-async def _settle(house: ComputeEnvironment, role: str) -> Ground:
+async def _settle(house: ComputeEnvironment, role: str) -> CompatibilityEnvironment:
     identity, organization = house.region.identity, house.region.organization
     group = await identity.group(organization, role, name="terraformers")
     project = await identity.project(organization, group, name="terraformed")
     token = (await identity.account(organization, group, name="terraform")).token
     clients = {"identity": identity.client(token), "region": house.region.client(token), "compute": house.client(token)}
-    return Ground(house, Provider(clients, house.clock, {"organization": organization}), project)  # type: ignore[arg-type]  # they are those
+    return CompatibilityEnvironment(house, Provider(clients, house.clock, {"organization": organization}), project)  # type: ignore[arg-type]  # they are those
 
 
 def apply(
-    scenario: Callable[[Ground], Coroutine[Any, Any, None]],
+    scenario: Callable[[CompatibilityEnvironment], Coroutine[Any, Any, None]],
     *,
     role: str = "user",
     regional: dict[str, Any] | None = None,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from remuda.providers.contract.common import Rejected
-from tests.clients.examples import EXAMPLES, instance
-from tests.clients.ground import Ground, statuses
-from tests.clients.provider import PENDING, DiagnosticError
-from tests.clients.resources import INSTANCE, NETWORK
+from tests.kit.compatibility.environment import CompatibilityEnvironment, statuses
+from tests.kit.compatibility.examples import EXAMPLES, instance
+from tests.kit.compatibility.provider import PENDING, DiagnosticError
+from tests.kit.compatibility.resources import INSTANCE, NETWORK
 from tests.kit.compute.requests import GPUS
 from tests.kit.compute.updates import ROCKY
 
@@ -26,12 +26,12 @@ from tests.kit.compute.updates import ROCKY
     ],
 )
 async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_makes_something(
-    ground: Ground, sort: str, verb: str
+    environment: CompatibilityEnvironment, sort: str, verb: str
 ) -> None:
-    resource, config = EXAMPLES[sort].resource, await EXAMPLES[sort].config(ground)
-    async with ground.watching(resource) as seen:
-        with ground.failing(verb) as failed:
-            made = await ground.provider.create(resource, config)
+    resource, config = EXAMPLES[sort].resource, await EXAMPLES[sort].config(environment)
+    async with environment.watching(resource) as seen:
+        with environment.failing(verb) as failed:
+            made = await environment.provider.create(resource, config)
     assert len(failed) == 5
     assert set(statuses(seen, made["id"])) - PENDING == {"provisioned"}
 
@@ -44,13 +44,13 @@ async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_makes_something
     ],
 )
 async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_changes_something(
-    ground: Ground, sort: str, verb: str, change: dict[str, Any]
+    environment: CompatibilityEnvironment, sort: str, verb: str, change: dict[str, Any]
 ) -> None:
-    terraform, resource = ground.provider, EXAMPLES[sort].resource
-    config = await EXAMPLES[sort].config(ground)
+    terraform, resource = environment.provider, EXAMPLES[sort].resource
+    config = await EXAMPLES[sort].config(environment)
     made = await terraform.create(resource, config)
-    async with ground.watching(resource) as seen:
-        with ground.failing(verb) as failed:
+    async with environment.watching(resource) as seen:
+        with environment.failing(verb) as failed:
             await terraform.update(resource, made, {**config, **change})
             await terraform.until_ready(resource, made["id"])
     assert len(failed) == 5
@@ -68,19 +68,21 @@ async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_changes_somethi
     ],
 )
 async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_destroys_something(
-    ground: Ground, sort: str, verb: str
+    environment: CompatibilityEnvironment, sort: str, verb: str
 ) -> None:
-    terraform, resource = ground.provider, EXAMPLES[sort].resource
-    made = await terraform.create(resource, await EXAMPLES[sort].config(ground))
-    async with ground.watching(resource) as seen:
-        with ground.failing(verb) as failed:
+    terraform, resource = environment.provider, EXAMPLES[sort].resource
+    made = await terraform.create(resource, await EXAMPLES[sort].config(environment))
+    async with environment.watching(resource) as seen:
+        with environment.failing(verb) as failed:
             await terraform.destroy(resource, made["id"])
     assert len(failed) == 5
     assert set(statuses(seen, made["id"])) <= {"provisioned", "deprovisioning"}
 
 
-async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed_and_made_again(ground: Ground) -> None:
-    terraform, config = ground.provider, await instance(ground, flavor_id=GPUS)
+async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed_and_made_again(
+    environment: CompatibilityEnvironment,
+) -> None:
+    terraform, config = environment.provider, await instance(environment, flavor_id=GPUS)
     full = [await terraform.create(INSTANCE, {**config, "name": f"full-{number}"}) for number in range(4)]
     with pytest.raises(DiagnosticError, match="was created but transitioned to 'error'"):
         await terraform.create(INSTANCE, config)
@@ -88,7 +90,7 @@ async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed
     await terraform.update(INSTANCE, failed, {**config, "tags": {"team": "a"}})
     with pytest.raises(DiagnosticError, match="transitioned to 'error'"):
         await terraform.until_ready(INSTANCE, failed["id"])
-    async with ground.watching(INSTANCE) as seen:
+    async with environment.watching(INSTANCE) as seen:
         await terraform.destroy(INSTANCE, failed["id"])
     assert statuses(seen, failed["id"]) == ["error", "deprovisioning"]
     await terraform.destroy(INSTANCE, full[0]["id"])
@@ -96,13 +98,15 @@ async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed
     assert again["power_state"] == "Running"
 
 
-async def test_a_network_that_the_cloud_refuses_is_an_error_and_can_be_destroyed(ground: Ground) -> None:
-    terraform = ground.provider
-    with ground.failing("converge_network", lambda: Rejected("not here"), times=inf):
+async def test_a_network_that_the_cloud_refuses_is_an_error_and_can_be_destroyed(
+    environment: CompatibilityEnvironment,
+) -> None:
+    terraform = environment.provider
+    with environment.failing("converge_network", lambda: Rejected("not here"), times=inf):
         with pytest.raises(DiagnosticError, match="was created but transitioned to 'error'"):
-            await terraform.create(NETWORK, ground.net)
+            await terraform.create(NETWORK, environment.net)
         (failed,) = await terraform.all(NETWORK)
-        async with ground.watching(NETWORK) as seen:
+        async with environment.watching(NETWORK) as seen:
             await terraform.destroy(NETWORK, failed["id"])
     assert statuses(seen, failed["id"]) == ["error", "deprovisioning"]
-    await terraform.create(NETWORK, ground.net)
+    await terraform.create(NETWORK, environment.net)

@@ -3,17 +3,17 @@
 from typing import Any
 
 from remuda.identity.rbac.roles import role_id
-from tests.clients.ground import Ground
-from tests.clients.resources import GROUP, NETWORK, PROJECT
+from tests.kit.compatibility.environment import CompatibilityEnvironment
+from tests.kit.compatibility.resources import GROUP, NETWORK, PROJECT
 from tests.kit.environment import options
 from tests.kit.region.environment import NORTH
 
 
 @options(role="administrator")
-async def test_a_group_is_made_read_changed_imported_and_destroyed(ground: Ground) -> None:
-    terraform, identity = ground.provider, ground.house.region.identity
-    account = (await identity.account(ground.house.region.organization, name="robot")).id
-    user = await identity.user("bob@example.com", ground.house.region.organization)
+async def test_a_group_is_made_read_changed_imported_and_destroyed(environment: CompatibilityEnvironment) -> None:
+    terraform, identity = environment.provider, environment.compute.region.identity
+    account = (await identity.account(environment.compute.region.organization, name="robot")).id
+    user = await identity.user("bob@example.com", environment.compute.region.organization)
     config: dict[str, Any] = {
         "name": "ops",
         "role_ids": [],
@@ -33,10 +33,10 @@ async def test_a_group_is_made_read_changed_imported_and_destroyed(ground: Groun
 
 @options(role="administrator")
 async def test_who_is_in_a_group_is_told_as_subjects_too_and_stays_though_those_are_not_sent_back(
-    ground: Ground,
+    environment: CompatibilityEnvironment,
 ) -> None:
-    terraform = ground.provider
-    user = await ground.house.region.identity.user("bob@example.com", ground.house.region.organization)
+    terraform = environment.provider
+    user = await environment.compute.region.identity.user("bob@example.com", environment.compute.region.organization)
     config = {"name": "ops", "role_ids": [], "service_account_ids": [], "user_ids": [user]}
     made = await terraform.create(GROUP, config)
     for change in ({"tags": {"a": "b"}}, {"description": "of bob"}):
@@ -46,8 +46,8 @@ async def test_who_is_in_a_group_is_told_as_subjects_too_and_stays_though_those_
 
 
 @options(role="administrator")
-async def test_a_project_is_made_read_changed_imported_and_destroyed(ground: Ground) -> None:
-    terraform = ground.provider
+async def test_a_project_is_made_read_changed_imported_and_destroyed(environment: CompatibilityEnvironment) -> None:
+    terraform = environment.provider
     group = await terraform.create(GROUP, {"name": "ops", "role_ids": [], "service_account_ids": []})
     config: dict[str, Any] = {"name": "shop", "group_ids": [], "description": None, "tags": None}
     made = await terraform.create(PROJECT, config)
@@ -62,8 +62,10 @@ async def test_a_project_is_made_read_changed_imported_and_destroyed(ground: Gro
 
 
 @options(role="administrator")
-async def test_a_project_can_be_used_as_soon_as_it_is_there_and_takes_its_network_along(ground: Ground) -> None:
-    terraform, organization = ground.provider, ground.house.region.organization
+async def test_a_project_can_be_used_as_soon_as_it_is_there_and_takes_its_network_along(
+    environment: CompatibilityEnvironment,
+) -> None:
+    terraform, organization = environment.provider, environment.compute.region.organization
     project = await terraform.create(PROJECT, {"name": "shop", "group_ids": []})
     config = {"name": "net", "organization": organization, "project_id": project["id"], "region_id": NORTH}
     network = await terraform.create(NETWORK, {**config, "cidr_block": "10.2.0.0/24"})

@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from tests.clients.provider import STAYS, Resource, State, common, metadata, or_null, uuid
+from tests.kit.compatibility.provider import STAYS, Resource, State, common, metadata, or_null, uuid
 
 
 def _given(**fields: Any) -> dict[str, Any]:

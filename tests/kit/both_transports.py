@@ -2,9 +2,9 @@
 
 ::
 
-    async with followed(tmp_path, transport) as ground:
-        following = ground.follow(ground.identity.watch_all_projects())
-        assert await following.until_synced() == {ground.house.project}
+    async with followed(tmp_path, transport) as environment:
+        following = environment.follow(environment.identity.watch_all_projects())
+        assert await following.until_synced() == {environment.system.project}
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from remuda.clients.watch import Changed, LocalWatch, Restarted, Synced, WatchMe
 from remuda.http.asgi import ASGIApp
 from remuda.http.client import Client
 from remuda.http.routes import Table
-from remuda.http.server.server import ListenAddress, Server
+from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.transport import ClientSettings, ServiceCredentials
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.port import IdentityApi
@@ -109,10 +109,10 @@ class Following:
 
 
 @dataclass
-class Ground:
+class FollowedServices:
     """Both services with a client of each."""
 
-    house: RegionEnvironment
+    system: RegionEnvironment
     identity: IdentityApi
     region: RegionApi
     servers: tuple["Serving", ...] = ()
@@ -135,11 +135,11 @@ class Serving:
 
     def __init__(self, app: ASGIApp, port: int = 0) -> None:
         self._app, self._address = app, ListenAddress("127.0.0.1", port)
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
 
     async def start(self) -> str:
         """Serve, and return where."""
-        self._server = Server(
+        self._server = HttpServer(
             self._app,
             clock=SystemClock(),
             randomness=SystemRandomness(),
@@ -159,32 +159,34 @@ class Serving:
 
 
 @asynccontextmanager
-async def followed(directory: Path, transport: str, *, service: str = SERVICE) -> AsyncIterator[Ground]:
+async def followed(directory: Path, transport: str, *, service: str = SERVICE) -> AsyncIterator[FollowedServices]:
     """Run both services, which a service calls and follows by this transport."""
-    async with running(directory) as house, _followed(house, transport, service) as ground:
+    async with running(directory) as system, _followed(system, transport, service) as environment:
         try:
-            yield ground
+            yield environment
         finally:
-            await ground.close()
+            await environment.close()
 
 
 @asynccontextmanager
-async def _followed(house: RegionEnvironment, transport: str, service: str) -> AsyncIterator[Ground]:
+async def _followed(system: RegionEnvironment, transport: str, service: str) -> AsyncIterator[FollowedServices]:
     if transport == "local":
-        watch = LocalWatch(reader=principal_of(house, service), clock=SystemClock(), randomness=SystemRandomness())
-        yield Ground(
-            house,
-            local(IdentityApi, IDENTITY, house.identity.app.services, watch=watch),
-            local(RegionApi, REGION, house.app.services, watch=watch),
+        watch = LocalWatch(reader=principal_of(system, service), clock=SystemClock(), randomness=SystemRandomness())
+        yield FollowedServices(
+            system,
+            local(IdentityApi, IDENTITY, system.identity.app.services, watch=watch),
+            local(RegionApi, REGION, system.app.services, watch=watch),
         )
         return
-    serving = (Serving(house.identity.asgi), Serving(house.asgi))
+    serving = (Serving(system.identity.asgi), Serving(system.asgi))
     async with (
         client_of(await serving[0].start(), service) as one,
         client_of(await serving[1].start(), service) as other,
     ):
         try:
-            yield Ground(house, remote_of(IdentityApi, IDENTITY, one), remote_of(RegionApi, REGION, other), serving)
+            yield FollowedServices(
+                system, remote_of(IdentityApi, IDENTITY, one), remote_of(RegionApi, REGION, other), serving
+            )
         finally:
             for each in serving:
                 await each.stop()
@@ -206,19 +208,19 @@ def remote_of(port: type[PortT], table: Table, client: Client) -> PortT:
     return remote(port, table, client, clock=SystemClock(), randomness=SystemRandomness())
 
 
-def principal_of(house: RegionEnvironment, service: str) -> ServicePrincipal:
+def principal_of(system: RegionEnvironment, service: str) -> ServicePrincipal:
     async def principal() -> Principal:
-        standing = await house.identity.app.services.permissions.of_system(service)
+        standing = await system.identity.app.services.permissions.of_system(service)
         return Principal(subject=service, type="system", access=standing.access)
 
     return principal
 
 
-def quota_client_of(ground: Ground, service: str) -> QuotaClient:
+def quota_client_of(environment: FollowedServices, service: str) -> QuotaClient:
     """Return a service's client of identity."""
-    principal = principal_of(ground.house, service)
+    principal = principal_of(environment.system, service)
     return QuotaClient(
-        identity=ground.identity, delegation=Delegation(service=principal, randomness=SystemRandomness())
+        identity=environment.identity, delegation=Delegation(service=principal, randomness=SystemRandomness())
     )
 
 

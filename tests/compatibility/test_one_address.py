@@ -8,10 +8,10 @@ from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.server.health import Mounted, Mounts
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.region.app import TABLE as REGION
-from tests.clients.ground import Ground
-from tests.clients.provider import Provider
-from tests.clients.resources import GROUP, INSTANCE, NETWORK
 from tests.kit.asgi.client import Client
+from tests.kit.compatibility.environment import CompatibilityEnvironment
+from tests.kit.compatibility.provider import Provider
+from tests.kit.compatibility.resources import GROUP, INSTANCE, NETWORK
 from tests.kit.compute.requests import DEBIAN
 from tests.kit.environment import options
 from tests.kit.region.environment import STANDARD
@@ -32,8 +32,8 @@ async def _nowhere(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise AssertionError("there is nothing")
 
 
-def _at_one_address(ground: Ground) -> Provider:
-    house = ground.house
+def _at_one_address(environment: CompatibilityEnvironment) -> Provider:
+    house = environment.compute
     mounts = Mounts(
         [
             Mounted("/identity", IDENTITY, house.region.identity.app.api),
@@ -44,18 +44,18 @@ def _at_one_address(ground: Ground) -> Provider:
     )
     clients: Any = {
         service: Client(app=_Based(mounts, f"/{service}"), token=client.token)
-        for service, client in ground.provider.clients.items()
+        for service, client in environment.provider.clients.items()
     }
-    return replace(ground.provider, clients=clients)
+    return replace(environment.provider, clients=clients)
 
 
 @options(role="administrator")
-async def test_everything_is_made_and_destroyed_through_one_address(ground: Ground) -> None:
-    terraform = _at_one_address(ground)
+async def test_everything_is_made_and_destroyed_through_one_address(environment: CompatibilityEnvironment) -> None:
+    terraform = _at_one_address(environment)
     group = await terraform.create(GROUP, {"name": "ops", "role_ids": [], "service_account_ids": []})
-    network = await terraform.create(NETWORK, ground.net)
+    network = await terraform.create(NETWORK, environment.net)
     choice = {"flavor_id": STANDARD, "image_id": DEBIAN, "network_id": network["id"]}
-    config = {"name": "web", **ground.where, **choice}
+    config = {"name": "web", **environment.where, **choice}
     instance = await terraform.create(INSTANCE, config)
     await terraform.update(INSTANCE, instance, {**config, "tags": {"team": "a"}})
     for resource, made in ((INSTANCE, instance), (NETWORK, network), (GROUP, group)):

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.clients.examples import EXAMPLES, instance, ssh_authority
-from tests.clients.ground import Ground
-from tests.clients.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
+from tests.kit.compatibility.environment import CompatibilityEnvironment
+from tests.kit.compatibility.examples import EXAMPLES, instance, ssh_authority
+from tests.kit.compatibility.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
 from tests.kit.compute.requests import KEY
 
 
@@ -19,28 +19,34 @@ from tests.kit.compute.requests import KEY
         ("ssh authority", {"name": "other"}),
     ],
 )
-async def test_what_is_replaced_is_another_one(ground: Ground, sort: str, change: dict[str, Any]) -> None:
-    terraform, resource = ground.provider, EXAMPLES[sort].resource
-    config = await EXAMPLES[sort].config(ground)
+async def test_what_is_replaced_is_another_one(
+    environment: CompatibilityEnvironment, sort: str, change: dict[str, Any]
+) -> None:
+    terraform, resource = environment.provider, EXAMPLES[sort].resource
+    config = await EXAMPLES[sort].config(environment)
     made = await terraform.create(resource, config)
     await terraform.destroy(resource, made["id"])
     again = await terraform.create(resource, {**config, **change})
     assert again["id"] != made["id"]
 
 
-async def test_an_instance_that_is_replaced_is_younger_and_has_its_id_again(ground: Ground) -> None:
-    terraform, config = ground.provider, await instance(ground)
+async def test_an_instance_that_is_replaced_is_younger_and_has_its_id_again(
+    environment: CompatibilityEnvironment,
+) -> None:
+    terraform, config = environment.provider, await instance(environment)
     made = await terraform.create(INSTANCE, config)
-    authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(ground))
+    authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(environment))
     await terraform.destroy(INSTANCE, made["id"])
     again = await terraform.create(INSTANCE, {**config, "ssh_certificate_authority_id": authority["id"]})
     assert again["id"] == made["id"]
     assert again["creation_time"] > made["creation_time"]
 
 
-async def test_as_soon_as_an_instance_is_gone_nothing_that_it_used_is_in_use(ground: Ground) -> None:
-    terraform, config = ground.provider, await instance(ground)
-    authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(ground))
+async def test_as_soon_as_an_instance_is_gone_nothing_that_it_used_is_in_use(
+    environment: CompatibilityEnvironment,
+) -> None:
+    terraform, config = environment.provider, await instance(environment)
+    authority = await terraform.create(SSH_AUTHORITY, await ssh_authority(environment))
     on_network = {"name": "web", "network_id": config["network_id"], "rules": []}
     group = await terraform.create(SECURITY_GROUP, on_network)
     config |= {"ssh_certificate_authority_id": authority["id"], "security_group_ids": [group["id"]]}

@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.clients.ground import Ground
-from tests.clients.provider import Resource
-from tests.clients.resources import FILE_STORAGE, GROUP, INSTANCE, NETWORK, PROJECT, SECURITY_GROUP, SSH_AUTHORITY
+from tests.kit.compatibility.environment import CompatibilityEnvironment
+from tests.kit.compatibility.provider import Resource
+from tests.kit.compatibility.resources import (
+    FILE_STORAGE,
+    GROUP,
+    INSTANCE,
+    NETWORK,
+    PROJECT,
+    SECURITY_GROUP,
+    SSH_AUTHORITY,
+)
 from tests.kit.compute.requests import DEBIAN, KEY
 from tests.kit.region.environment import NORTH, STANDARD
 
@@ -33,46 +41,46 @@ class Example:
     config: Callable[..., Coroutine[Any, Any, Config]]
 
 
-async def network(ground: Ground, **more: Any) -> Config:
+async def network(environment: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how a network is configured."""
-    return {**ground.net, **more}
+    return {**environment.net, **more}
 
 
-async def security_group(ground: Ground, **more: Any) -> Config:
+async def security_group(environment: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how a security group is configured, on a network of its own."""
     rules = [{"type": "ingress", "protocol": "tcp", "from_port": 22}]
-    return {"name": "web", "network_id": await ground.network(), "rules": rules, **more}
+    return {"name": "web", "network_id": await environment.network(), "rules": rules, **more}
 
 
-async def ssh_authority(ground: Ground, **more: Any) -> Config:
+async def ssh_authority(environment: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how an SSH certificate authority is configured."""
-    return {"name": "ca", **ground.where, "public_key": KEY, **more}
+    return {"name": "ca", **environment.where, "public_key": KEY, **more}
 
 
-async def instance(ground: Ground, **more: Any) -> Config:
+async def instance(environment: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how an instance is configured with nothing but what is needed, on a network of its own."""
-    needed = {"network_id": await ground.network(), "flavor_id": STANDARD, "image_id": DEBIAN}
-    return {"name": "web", **ground.where, **needed, **dict.fromkeys(UNSAID), **more}
+    needed = {"network_id": await environment.network(), "flavor_id": STANDARD, "image_id": DEBIAN}
+    return {"name": "web", **environment.where, **needed, **dict.fromkeys(UNSAID), **more}
 
 
-async def file_storage(ground: Ground, **more: Any) -> Config:
+async def file_storage(environment: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how file storage is configured, on no network."""
-    classes = (await ground.provider.clients["region"].get("/api/v2/filestorageclasses", {"regionID": NORTH})).json
+    classes = (await environment.provider.clients["region"].get("/api/v2/filestorageclasses", {"regionID": NORTH})).json
     chosen = {"region_id": NORTH, "storage_class_id": classes[0]["metadata"]["id"]}
-    return {"name": "files", **ground.where, **chosen, "capacity": 10, "root_squash": True, **more}
+    return {"name": "files", **environment.where, **chosen, "capacity": 10, "root_squash": True, **more}
 
 
-async def attached_storage(ground: Ground, **more: Any) -> Config:
+async def attached_storage(environment: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how file storage is configured on a network of its own."""
-    return await file_storage(ground, networks=[await ground.network()], **more)
+    return await file_storage(environment, networks=[await environment.network()], **more)
 
 
-async def project(_ground: Ground, **more: Any) -> Config:
+async def project(_ground: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how a project of nobody is configured."""
     return {"name": "shop", "group_ids": [], **more}
 
 
-async def group(_ground: Ground, **more: Any) -> Config:
+async def group(_ground: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how a group of nobody is configured."""
     return {"name": "ops", "role_ids": [], "service_account_ids": [], **more}
 

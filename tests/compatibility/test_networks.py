@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.clients.ground import Ground
-from tests.clients.provider import DiagnosticError
-from tests.clients.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
+from tests.kit.compatibility.environment import CompatibilityEnvironment
+from tests.kit.compatibility.provider import DiagnosticError
+from tests.kit.compatibility.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_AUTHORITY
 from tests.kit.compute.requests import DEBIAN, KEY
 from tests.kit.region.environment import NORTH, STANDARD
 
@@ -18,9 +18,9 @@ RULES = [
 ]
 
 
-async def test_a_network_is_made_read_changed_imported_and_destroyed(ground: Ground) -> None:
-    terraform = ground.provider
-    config = ground.net
+async def test_a_network_is_made_read_changed_imported_and_destroyed(environment: CompatibilityEnvironment) -> None:
+    terraform = environment.provider
+    config = environment.net
     nothing_more = {"description": None, "routes": None, "dns_nameservers": None, "tags": None}
     made = await terraform.create(NETWORK, {**config, **nothing_more})
     assert await terraform.refresh(NETWORK, made["id"]) == made
@@ -38,9 +38,9 @@ async def test_a_network_is_made_read_changed_imported_and_destroyed(ground: Gro
     await terraform.destroy(NETWORK, made["id"])
 
 
-async def test_only_the_last_operation_is_among_the_tags(ground: Ground) -> None:
-    terraform = ground.provider
-    config = {**ground.net, "tags": {"a": "b"}}
+async def test_only_the_last_operation_is_among_the_tags(environment: CompatibilityEnvironment) -> None:
+    terraform = environment.provider
+    config = {**environment.net, "tags": {"a": "b"}}
     state = await terraform.create(NETWORK, config)
     for _ in range(3):
         state = await terraform.update(NETWORK, state, config)
@@ -48,11 +48,11 @@ async def test_only_the_last_operation_is_among_the_tags(ground: Ground) -> None
     assert len(read["metadata"]["tags"]) == 2
 
 
-async def test_the_rules_of_a_security_group_come_back_as_they_were_sent(ground: Ground) -> None:
-    terraform = ground.provider
-    config = {"name": "web", "network_id": await ground.network(), "rules": RULES, "description": None}
+async def test_the_rules_of_a_security_group_come_back_as_they_were_sent(environment: CompatibilityEnvironment) -> None:
+    terraform = environment.provider
+    config = {"name": "web", "network_id": await environment.network(), "rules": RULES, "description": None}
     made = await terraform.create(SECURITY_GROUP, config)
-    assert (made["region_id"], made["project_id"]) == (NORTH, ground.project)
+    assert (made["region_id"], made["project_id"]) == (NORTH, environment.project)
     assert await terraform.refresh(SECURITY_GROUP, made["id"]) == made
     changed = await terraform.update(SECURITY_GROUP, made, {**config, "rules": [*reversed(RULES)], "tags": {"a": "b"}})
     await terraform.update(SECURITY_GROUP, changed, {**config, "rules": []})
@@ -61,23 +61,25 @@ async def test_the_rules_of_a_security_group_come_back_as_they_were_sent(ground:
 
 
 @pytest.mark.parametrize("rule", [{"protocol": "icmp", "from_port": 1}, {"from_port": 20, "to_port": 10}])
-async def test_a_rule_that_cannot_be_is_an_error_of_the_apply(ground: Ground, rule: dict[str, object]) -> None:
+async def test_a_rule_that_cannot_be_is_an_error_of_the_apply(
+    environment: CompatibilityEnvironment, rule: dict[str, object]
+) -> None:
     wrong = {"type": "ingress", "protocol": "tcp", **rule}
-    config = {"name": "web", "network_id": await ground.network(), "rules": [wrong]}
+    config = {"name": "web", "network_id": await environment.network(), "rules": [wrong]}
     with pytest.raises(DiagnosticError, match="server returned status code 400, code: invalid_request, message: "):
-        await ground.provider.create(SECURITY_GROUP, config)
+        await environment.provider.create(SECURITY_GROUP, config)
 
 
 async def test_a_security_group_in_use_is_tried_again_until_its_instance_is_gone_and_a_network_is_not(
-    ground: Ground,
+    environment: CompatibilityEnvironment,
 ) -> None:
-    terraform, network = ground.provider, await ground.network()
+    terraform, network = environment.provider, await environment.network()
     group = await terraform.create(SECURITY_GROUP, {"name": "web", "network_id": network, "rules": []})
     instance = await terraform.create(
         INSTANCE,
         {
             "name": "web",
-            **ground.where,
+            **environment.where,
             "network_id": network,
             "flavor_id": STANDARD,
             "image_id": DEBIAN,
@@ -95,9 +97,9 @@ async def test_a_security_group_in_use_is_tried_again_until_its_instance_is_gone
     await terraform.destroy(NETWORK, network)
 
 
-async def test_an_ssh_authority_is_made_imported_and_destroyed(ground: Ground) -> None:
-    terraform = ground.provider
-    config = {"name": "ca", **ground.where, "public_key": KEY, "description": None}
+async def test_an_ssh_authority_is_made_imported_and_destroyed(environment: CompatibilityEnvironment) -> None:
+    terraform = environment.provider
+    config = {"name": "ca", **environment.where, "public_key": KEY, "description": None}
     made = await terraform.create(SSH_AUTHORITY, {**config, "public_key": KEY})
     assert made["public_key"].endswith(" ca@example.com")
     assert await terraform.refresh(SSH_AUTHORITY, made["id"]) == made
