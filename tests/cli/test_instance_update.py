@@ -27,7 +27,7 @@ def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
     assert "\n          Data on the root disk is lost.\n" in shown
     assert f"private address {before['status']['privateIP']}" in shown
     assert "Quota     gpus 0 -> 1 (+1), floatingips 1 -> 0 (-1)\n" in shown
-    assert "Downtime  It is down while a server starts" in shown
+    assert "Downtime  The instance is down while the server starts" in shown
     told = user.json("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
     assert told["isDestructive"]
     assert f"Hash      {told['hash']}\n" in shown
@@ -79,7 +79,7 @@ def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Te
     assert code == 1
     assert "Lost      Data on the root disk is lost.\n" in shown
     assert said == (
-        "Its server is replaced. It loses its root disk, its SSH host keys and what runs on it. "
+        "The server is replaced. The instance loses its root disk, its SSH host keys and its running programs. "
         "Confirmation needs a terminal: add --yes to confirm.\n"
     )
     assert flavor_of(user, "grow") == small
