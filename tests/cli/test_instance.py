@@ -127,10 +127,10 @@ def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:
     assert "Creation of the instance was requested by " in events[0]
     assert "The instance is provisioned." in events[-1]
     assert len(user("instance", "timeline", "past", "--limit", "2").splitlines()) == 3
-    assert user.json("instance", "timeline", "past")[-1]["sentence"] in events[-1]
+    assert user.json("instance", "timeline", "past")[-1]["message"] in events[-1]
     assert len(user("instance", "timeline", "past", "-o", "name").split()) == len(events)
     assert user("instance", "explain", "past").startswith("The instance is provisioned")
-    assert user.json("instance", "explain", "past")["waits"] == []
+    assert user.json("instance", "explain", "past")["waitingFor"] == []
     assert user("instance", "explain", "past", "-o", "name") == f"{user.json('instance', 'explain', 'past')['state']}\n"
     gone = user.json("instance", "show", "past")["metadata"]["id"]
     user("instance", "delete", "past", "--yes", "--wait")
@@ -153,7 +153,7 @@ def test_who_was_let_in_is_in_the_timeline_and_what_let_in_is_not(user: Terminal
 def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Terminal, remuda_up: Cloud) -> None:
     make(user, "frail", "--wait")
     remuda("sim", "fail", "frail", "--data", str(remuda_up.running.data))
-    until(lambda: user("instance", "explain", "frail", "-o", "name") == "broken\n")
+    until(lambda: user("instance", "explain", "frail", "-o", "name") == "failed\n")
     first, second, third = user("instance", "explain", "frail").splitlines()
     assert first == "The instance was provisioned, and its server failed."
     assert second.endswith("UTC): the host died.")

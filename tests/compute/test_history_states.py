@@ -102,7 +102,7 @@ STATES: dict[str, ExplanationInput] = {
 
 
 def written(name: str, told: ExplanationRead) -> str:
-    return "".join(f"{line}\n" for line in (f"# {name}: {told.state}", *told.sentences))
+    return "".join(f"{line}\n" for line in (f"# {name}: {told.state}", *told.messages))
 
 
 def test_every_state_is_explained_as_it_is_written_down() -> None:
@@ -115,16 +115,16 @@ def test_every_state_is_explained_as_it_is_written_down() -> None:
 @pytest.mark.parametrize("name", STATES)
 def test_whatever_keeps_it_is_told_with_who_can_unblock_it_and_how(name: str) -> None:
     told = explain(STATES[name])
-    for wait in told.waits:
-        at = told.sentences.index(wait.sentence)
-        following = " ".join(told.sentences[at + 1 : at + 3])
-        assert ("No action is needed." if wait.who == "itself" else "can resolve this.") in following
-        assert wait.remedy in following or wait.who == "itself"
+    for wait in told.waiting_for:
+        at = told.messages.index(wait.message)
+        following = " ".join(told.messages[at + 1 : at + 3])
+        assert ("No action is needed." if wait.resolved_by == "controller" else "can resolve this.") in following
+        assert wait.remedy in following or wait.resolved_by == "controller"
 
 
 @pytest.mark.parametrize("name", STATES)
 def test_an_explanation_is_made_of_sentences(name: str) -> None:
-    for line in explain(STATES[name]).sentences:
+    for line in explain(STATES[name]).messages:
         assert line[0].isupper()
         assert line.endswith(".")
         assert not [bad for bad in ("..", " .", "::", "  ", ". :", "None") if bad in line]

@@ -239,7 +239,7 @@ class Updates:
 
     async def _write(self, context: Context, judged: _ValidUpdate, wanted: InstanceUpdate) -> ComputeInstance:
         found, changed = judged.found, judged.changed
-        changes = [change.sentence for step in judged.plan.steps for change in step.changes]
+        changes = [change.message for step in judged.plan.steps for change in step.changes]
         told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
         log = [*audit_records(context, INSTANCE.plural, found), told]
         if charge_for(changed) == charge_for(found):
