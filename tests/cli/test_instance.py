@@ -161,7 +161,7 @@ def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Term
     user("instance", "update", "frail", "--image", "debian-12-amd64", "--yes", "--wait")
     told = user("instance", "timeline", "frail").splitlines()
     assert len([line for line in told if "The server was rebuilt or replaced." in line]) == 1
-    assert not [line for line in told if "its server is made anew" in line]
+    assert not [line for line in told if "the server is being rebuilt or replaced" in line]
     assert user("instance", "explain", "frail").startswith("The instance is provisioned and running")
 
 
@@ -253,7 +253,7 @@ def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Ter
 def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
     make(user, "taken", "--wait")
     again = ("instance", "create", "taken", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)
-    assert user.refused(*again) == "The network has an instance named 'taken' already: choose another name."
+    assert user.refused(*again) == "The network already has an instance named 'taken': choose another name."
     said = user.refused("instance", "create", "b a d", *again[3:])
     assert said.startswith("NAME 'b a d' is not valid: use 1 to 63 letters, ")
     said = user.refused("network", "delete", "taken-net", "--yes")

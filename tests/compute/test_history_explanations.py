@@ -52,7 +52,7 @@ def test_each_reason_of_its_own_is_what_it_waits_for() -> None:
 
 
 def test_where_its_server_knows_better_its_server_is_heard() -> None:
-    waiting = instance(said("Provisioning", "its server is being made"))
+    waiting = instance(said("Provisioning", "the server is being created"))
     told = explain(known(waiting, servers=[server("provisioning", "NoCapacity", "the region has no room")]))
     assert [(wait.reason, wait.resolved_by) for wait in told.waiting_for] == [("NoCapacity", "user")]
     assert "the region has no room" in told.waiting_for[0].message

@@ -174,8 +174,8 @@ async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute
     await rest(compute)
     lines = sentences(await timeline(compute.root, instance))[before:]
     assert [line for line in lines if line.startswith("The instance is not provisioned: ")] == [
-        "The instance is not provisioned: the operation that changes it has not ended.",
-        "The instance is not provisioned: its server is being changed.",
+        "The instance is not provisioned: the update operation is still running.",
+        "The instance is not provisioned: the server is being updated.",
         "The instance is not provisioned: the server is stopping.",
     ]
 

@@ -278,7 +278,7 @@ def _check_capacity(own: Collection[str], flavor: FlavorRead) -> None:
     if flavor.metadata.id not in own and flavor.spec.free == 0:
         raise InsufficientCapacity(
             "spec.flavorId",
-            f"names {flavor.metadata.name}, which has no free place in the region now",
+            f"names {flavor.metadata.name}, for which the region has no capacity now",
             remedy="choose another flavor, or ask again later; nothing was changed",
         )
 
