@@ -40,12 +40,10 @@ class DataDirectory:
 
     @property
     def keys(self) -> Path:
-        """The file with the sealing keys."""
         return self.path / "keys.json"
 
     @property
     def credentials(self) -> Path:
-        """The file with credentials for scripts."""
         return self.path / "credentials.json"
 
     @property

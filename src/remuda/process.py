@@ -126,7 +126,6 @@ class ProcessPorts:
     clock: Clock
     randomness: Randomness
     sealer: Sealer
-    """The sealer of the store."""
     metrics: CollectorRegistry
     """The metrics shown at `/metrics`. A series appears when it is created."""
     closing: asyncio.Event
@@ -158,9 +157,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
-        """Set by the first one."""
         self.abort: Callable[[], None] = lambda: None
-        """Called by the second one."""
 
 
 async def run(

@@ -17,7 +17,6 @@ _NO_PROJECT = "project is not in this principal's accessible set"
 
 
 def allow_everywhere(principal: Principal, permission: Permission) -> None:
-    """Require the permission in the whole system."""
     if permission not in principal.access.everywhere:
         raise _out_of_reach(principal, permission, "no global-scope permissions are granted to this principal")
 
@@ -38,7 +37,6 @@ def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
 
 
 def allow_in_organization(principal: Principal, permission: Permission, organization: str) -> None:
-    """Require the permission in an organization."""
     access = principal.access
     if permission in access.everywhere:
         return
@@ -49,7 +47,6 @@ def allow_in_organization(principal: Principal, permission: Permission, organiza
 
 
 def allow_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> None:
-    """Require the permission in a project."""
     if is_allowed_in_project(principal, permission, organization, project):
         return
     access = principal.access.organizations.get(organization)

@@ -19,7 +19,6 @@ import msgspec
 from remuda.store.logs import Record
 
 Verb = Literal["create", "read", "update", "delete"]
-"""An action on an endpoint."""
 
 
 class Permission(msgspec.Struct, frozen=True, cache_hash=True):
@@ -63,11 +62,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     """The project that pays, if it is known before the request is read."""
     organizations: tuple[str, ...] = ()
-    """The organizations of which the subject is a member."""
     service: str | None = None
     """The service that acts on behalf of another caller, or the local operator that impersonates a user."""
     expires: datetime | None = None
-    """The expiry of the credentials."""
     issuer: str = ""
     """The issuer of the credentials, exactly as it writes itself; empty for this system."""
     member_of_only: str | None = None
@@ -84,7 +81,6 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return self.actor_name if self.service is None else f"{self.service} for {self.actor_name}"
 
     def with_payer(self, organization: str | None, project: str | None) -> "Principal":
-        """Return the principal with this organization and project as the payer."""
         return msgspec.structs.replace(self, organization=organization, project=project)
 
 
@@ -143,7 +139,6 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The idempotency key of the caller, if any. A service that calls another passes its operation."""
     trace_id: str = "0" * 32
     if_match: str | None = None
-    """The ETag of the state that the caller has read."""
     audit: AuditHook = _no_audit
     """Returns the `log` of the write that carries out the request, so that neither is stored without the other."""
     impersonated: Principal | None = None
@@ -163,7 +158,6 @@ class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def principal(self) -> Principal:
-        """The principal, without permissions."""
         return Principal(
             subject=self.subject,
             type=self.type,
@@ -175,7 +169,6 @@ class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def requester_of(principal: Principal) -> Requester:
-    """Return the stored part of a principal."""
     return Requester(
         subject=principal.subject,
         type=principal.type,

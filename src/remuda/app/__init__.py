@@ -44,11 +44,8 @@ __all__ = [
 ]
 
 IDENTITY_PREFIX = "/identity"
-"""Mount point of identity."""
 REGION_PREFIX = "/region"
-"""Mount point of region."""
 COMPUTE_PREFIX = "/compute"
-"""Mount point of compute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,6 @@ class Published:
 
 
 def registry() -> Registry:
-    """Return the kinds of all services."""
     return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD])
 
 
@@ -76,7 +72,6 @@ def tables() -> Mapping[str, Published]:
 
 
 def settings(configuration: Configuration) -> Settings:
-    """Return the settings of the process."""
     server = configuration.server
     return Settings(data=server.data, listen=server.listen, connection_limits=effect.connection_limits(server))
 

@@ -34,7 +34,6 @@ from remuda.region.settings import ConfiguredRegion
 from remuda.service import api_ports
 
 CONSOLES_PREFIX = "/simulated"
-"""Mount point of the screens."""
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
 """Path of all screens; a cloud appends its own name."""
 
@@ -103,7 +102,6 @@ CONSOLES = Table(
         )
     ],
 )
-"""Route table of the screens."""
 
 
 def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
@@ -118,10 +116,8 @@ class OpenProviders:
 
     providers: Mapping[str, Provider]
     screens: Screens = field(default_factory=dict)
-    """Consoles of the simulated clouds."""
 
     def find(self, region: str) -> Provider | None:
-        """Return the provider of a region, or None if none is configured."""
         return self.providers.get(region)
 
     def all(self) -> Iterable[Provider]:

@@ -135,14 +135,12 @@ def _ports(
 
 
 def identity_client(identity: IdentityApp, name: str) -> QuotaClient:
-    """Return a service's client of identity."""
     delegation = _delegation(identity, name)
     watch = _watch(identity.ports, delegation)
     return QuotaClient(identity=local(IdentityApi, IDENTITY, identity.services, watch=watch), delegation=delegation)
 
 
 def region_client(identity: IdentityApp, region: RegionApp, name: str) -> RegionClient:
-    """Return a service's client of region."""
     delegation = _delegation(identity, name)
     watch = _watch(region.ports, delegation)
     return RegionClient(local(RegionApi, REGION, region.services, watch=watch), delegation)
@@ -183,7 +181,6 @@ async def run_region(
     identity: IdentityApp,
     providers: ProviderSource,
 ) -> AsyncIterator[RegionApp]:
-    """Run region for the duration of the block."""
     region = RegionApp(
         RegionPorts(
             store=process.store,
@@ -223,7 +220,6 @@ async def run_compute(
     identity: IdentityApp,
     region: RegionApp,
 ) -> AsyncIterator[ComputeApp]:
-    """Run compute for the duration of the block."""
     compute = ComputeApp(
         ComputePorts(
             store=process.store,

@@ -55,7 +55,6 @@ def content_type_of(payload: bytes) -> str | None:
 
 
 def unsupported() -> UnrecognizedUserData:
-    """Return the error for a payload in an unknown format."""
     known = ", ".join(line.decode() for line in FIRST_LINES)
     return UnrecognizedUserData(
         "unsupported userData format: first line must identify a cloud-init payload "
@@ -84,7 +83,6 @@ class Entity:
 
     @property
     def is_multipart(self) -> bool:
-        """Whether the body has parts."""
         return self.headers.get_content_maintype() == _MULTIPART
 
     def content(self) -> bytes:

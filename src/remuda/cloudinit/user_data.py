@@ -41,7 +41,6 @@ class Part(NamedTuple):
 
 
 def is_gzip(data: bytes) -> bool:
-    """Tell whether user data is gzipped."""
     return data.startswith(_GZIP)
 
 

@@ -218,7 +218,6 @@ def public_url(server: ServerConfig, address: ListenAddress) -> str:
 
 
 def connection_limits(server: ServerConfig) -> ConnectionLimits:
-    """Return the limits of connections."""
     return ConnectionLimits(
         head_s=server.head_timeout.total_seconds(),
         read_stall_s=server.read_timeout.total_seconds(),
@@ -228,7 +227,6 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
 
 
 def api_settings(server: ServerConfig) -> ApiSettings:
-    """Return the settings of every API."""
     return ApiSettings(
         body_limit=server.body_limit,
         body_timeout_s=server.body_timeout.total_seconds(),
@@ -262,7 +260,6 @@ def identity_settings(configuration: Configuration, *, url: str) -> IdentitySett
 
 
 def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
-    """Return the settings of the first start."""
     section = configuration.identity.bootstrap
     return BootstrapSettings(
         administrator=section.administrator,

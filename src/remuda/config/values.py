@@ -43,7 +43,6 @@ class InvalidValue(Exception):  # noqa: N818  named like the other errors
         """Position in the value, appended to the setting's name: `[0].roles`."""
 
     def within(self, position: str) -> "InvalidValue":
-        """Return the same error for the enclosing value."""
         return InvalidValue(self.problem, inside=position + self.inside)
 
 

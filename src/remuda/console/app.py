@@ -128,7 +128,6 @@ class Console:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         handle = self._routes.get(scope["path"])
         if handle is None:
             otherwise: ASGIApp = self._otherwise
@@ -176,7 +175,6 @@ class Console:
         return response.with_headers(NO_CACHE)
 
     async def _same_site_viewer(self, headers: Headers, seen: Observation) -> Principal:
-        """Return the user of a request from one of our pages."""
         if headers.get(b"sec-fetch-site", b"same-origin") not in _SAME_SITE:
             raise Forbidden("this path is for pages of this site only: use the API with a token")
         return await self._viewer(headers, seen)

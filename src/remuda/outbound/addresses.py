@@ -21,10 +21,8 @@ from typing import Protocol, TypeAlias
 from urllib.parse import urljoin
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
-"""An IP address."""
 
 IpNetwork: TypeAlias = IPv4Network | IPv6Network
-"""An IP network."""
 
 _INSIDE_IPV4 = (
     "0.0.0.0/8",  # this network
@@ -61,7 +59,6 @@ class AddressPolicy:
     allowed: tuple[IpNetwork, ...] = ()
 
     def allows(self, address: IpAddress) -> bool:
-        """Tell whether requests to this address are allowed."""
         plain = unmapped(address)
         return self._is_allowed(plain) or all(map(_is_public, _with_embedded(plain)))
 
@@ -109,7 +106,6 @@ class SystemResolver:
     """Resolver of the operating system."""
 
     async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
-        """Resolve a host."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
 

@@ -42,7 +42,6 @@ class QuotaClient:
         return True
 
     async def refer(self, place: ProjectRef, reference: str) -> None:
-        """Protect a project from removal."""
         context = await self.delegation.as_service(place.organization, place.project)
         await self.identity.add_project_reference(context, place.organization, place.project, reference)
 

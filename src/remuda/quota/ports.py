@@ -52,12 +52,10 @@ class AllocatedQuota:
     """A quota allocation as the ledger has it."""
 
     name: str
-    """The id of the allocation."""
     payer: ProjectRef
     kind: str
     """The qualified plural of the resource."""
     id: str
-    """The id of the resource."""
     amounts: frozenset[Amount]
     is_confirmed: bool
     """Whether the resource is known to exist. An unconfirmed allocation expires."""
@@ -69,7 +67,6 @@ class ProjectState:
 
     project: ProjectRef
     is_deleting: bool = False
-    """Whether it is being deleted."""
 
 
 class Ledger(Protocol):

@@ -47,7 +47,6 @@ async def wait_for_create(
 
 
 def project_ref(resource: Resource) -> ProjectRef:
-    """Return the project of an object."""
     return ProjectRef(labels.organization_of(resource), labels.project_of(resource))
 
 
@@ -66,7 +65,6 @@ def payer_of(resource: Resource) -> ProjectRef:
 
 
 def is_charged(resource: Resource) -> bool:
-    """Return whether the quota of an object is confirmed."""
     found = find_condition(_conditions(resource), CHARGED)
     return found is not None and found.status == "True"
 
@@ -140,7 +138,6 @@ async def confirm_quota(ledger: Ledger, charge: Charge) -> Result | None:
 
 
 def with_charged(resource: ResourceT, clock: Clock) -> ResourceT:
-    """Return an object with the condition that its quota is confirmed."""
     charged = Condition(
         type=CHARGED,
         status="True",

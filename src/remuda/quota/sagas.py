@@ -155,19 +155,15 @@ class _CreateSteps(Generic[ResourceT, NewT]):
         self._charge, self._reference = charge, reference
 
     async def refer(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Add a reference to the project."""
         await ports.identity.refer(*self._referred(work))
 
     async def unrefer(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Remove the reference."""
         await ports.identity.unrefer(*self._referred(work))
 
     async def reserve(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Reserve the quota."""
         await reserve(ports.identity, self._charged(work), _requester(work).principal)
 
     async def release(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Release the quota."""
         await ports.identity.release(self._charged(work))
 
     async def create(self, ports: CreatePorts, work: Work[NewT]) -> None:
@@ -180,7 +176,6 @@ class _CreateSteps(Generic[ResourceT, NewT]):
                 raise
 
     async def roll_back(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Remove the object, if this operation created it."""
         await roll_back_create(
             ports.store, self._kind, self._id_of(work.input), lambda found: _is_created_by(found, work.id)
         )
@@ -291,7 +286,6 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def unlock(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-        """Unlock the object."""
         await self._rewrite(ports, work, lambda found: locked(found, ""))
 
     async def reserve_increase(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:

@@ -115,7 +115,6 @@ class Codec(Generic[ResourceT]):
         return any(self._sealer.seal(secret, context=context) != sealed for secret, sealed in seals.items())
 
     def _context(self, name: str) -> str:
-        """Return the context of the object's seals."""
         return f"{self._kind.qualified}/{name}"
 
     def _sealing_encoder(self, name: str, seals: Mapping[Secret, str]) -> msgspec.json.Encoder:
@@ -148,7 +147,6 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 def codecs(registry: Registry, sealer: Sealer) -> Mapping[type[Resource], Codec[Any]]:
-    """Return the codecs by type."""
     return {kind.type: Codec(kind, sealer) for kind in registry.kinds}
 
 

@@ -51,7 +51,6 @@ def with_desired(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -
 
 
 def with_status(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -> ResourceT:
-    """Return `stored` with the status of `desired`."""
     return _with(kind, stored, metadata=stored.metadata, status=getattr(desired, "status", None))
 
 
@@ -98,7 +97,6 @@ def has_other_owner(
 
 
 def without_owner(child: ResourceT, owner: Resource) -> ResourceT:
-    """Return a child without its reference to `owner`."""
     left = tuple(reference for reference in child.metadata.owner_references if reference.uid != owner.uid)
     return replace(child, metadata=replace(child.metadata, owner_references=left))
 

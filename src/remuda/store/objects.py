@@ -74,7 +74,6 @@ class Resource(StoredStruct, frozen=True):
 
     @property
     def version(self) -> str:
-        """The version that was read: the precondition of the next write."""
         return self.metadata.resource_version
 
     @property
@@ -84,4 +83,3 @@ class Resource(StoredStruct, frozen=True):
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
-"""The type of some kind."""

@@ -54,7 +54,6 @@ from remuda.store.contract import Store
 
 
 def observed_storage(storage: FileStorage, found: CloudStorage, now: datetime) -> FileStorage:
-    """Return file storage with the observed status."""
     status, now = storage.status, now.replace(microsecond=0)
     is_same = status.usage == found.used_bytes and status.usage_timestamp is not None
     attached = {id_in(each.network.name): each for each in found.spec.attachments}
@@ -114,7 +113,6 @@ class FileStorageController:
     providers: ProviderRegistry
 
     async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
-        """Create or update the storage at the provider."""
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
             return Failed("DependencyNotFound", "its storage class was deleted")
@@ -132,7 +130,6 @@ class FileStorageController:
         return await self._converge(storage, desired, found, cloud)
 
     async def deprovision(self, storage: FileStorage, run: ReconcileContext) -> Result:
-        """Remove the storage at the provider."""
         waiting = None if is_abandoned(storage) else await self._remove(storage)
         if waiting is not None:
             run.acted = True
@@ -220,7 +217,6 @@ def controller(
     *,
     settings: ControllerSettings | None = None,
 ) -> Controller:
-    """Return the controller of file storage."""
     store = ports.store
     storages = FileStorageController(store=store, clock=ports.clock, providers=providers)
     return lifecycle_controller(

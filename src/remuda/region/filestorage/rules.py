@@ -86,7 +86,6 @@ _SCHEDULES = {
 
 
 def check_size(size_gib: int) -> None:
-    """Raise Invalid for a size that is not possible."""
     if size_gib < 1:
         raise Invalid("spec.sizeGiB", "size must be greater or equal to 1GiB")
     if size_gib > _MOST_GIB:
@@ -94,7 +93,6 @@ def check_size(size_gib: int) -> None:
 
 
 def check_not_smaller_than_usage(storage: FileStorage, size_gib: int) -> None:
-    """Raise Invalid for a size below the observed usage."""
     used = storage.status.usage
     if used is not None and size_gib * GIB < min(used, storage.spec.size):
         least = -(-used // GIB)
@@ -182,7 +180,6 @@ def new_storage(
 def changed_storage(
     storage: FileStorage, requested: StorageUpdate, attachments: Sequence[Attachment], by: Principal, now: datetime
 ) -> FileStorage:
-    """Return file storage with its writable fields replaced."""
     check_tags(requested.metadata.tags)
     before, spec = storage.spec, requested.spec
     is_protected = _default_protection(spec, default=has_default_protection(storage))
@@ -206,7 +203,6 @@ def has_default_protection(storage: FileStorage) -> bool:
 
 
 def user_policies(storage: FileStorage) -> tuple[SnapshotPolicy, ...]:
-    """Return the policies that users created."""
     return tuple(policy for policy in storage.spec.snapshot_policies if policy.name != SYSTEM_DEFAULT)
 
 
@@ -257,7 +253,6 @@ _STATUS: dict[str, Provisioning] = {
 
 
 def writable_storage(storage: FileStorage) -> StorageUpdate:
-    """Return the writable fields of file storage."""
     spec = storage.spec
     return StorageUpdate(
         metadata=writable_metadata(storage.metadata, spec.tags),
@@ -293,7 +288,6 @@ def parallelism_of(found: FileStorageClass) -> int:
 
 
 def read_class(found: FileStorageClass) -> ClassRead:
-    """Return a class as the response shows it."""
     return ClassRead(
         metadata=read_metadata(found.metadata),
         spec=ClassSpecRead(
@@ -364,6 +358,4 @@ def _render_class(found: FileStorageClass) -> bytes:
 
 
 STORAGE_VIEW = etag_view(read_storage, writable_storage)
-"""File storage as JSON, with its ETag."""
 CLASS_VIEW = _render_class
-"""A class as JSON."""

@@ -18,12 +18,9 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
     """The input: file storage to create."""
 
     storage: str
-    """The id of the storage."""
     requested: StorageCreate
     attachments: tuple[Attachment, ...] = ()
-    """The attachments to the requested networks."""
     requester: Requester
-    """The requester, with the payer."""
 
 
 def _charge(work: Work[NewStorage], payer: ProjectRef) -> Charge:
@@ -45,7 +42,6 @@ CREATE_STORAGE = create_saga(
     charge=_charge,
     reference=rules.reference_of,
 )
-"""Creates file storage."""
 
 
 class Resized(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +68,5 @@ def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
 
 
 UPDATE_STORAGE = update_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)
-"""Updates file storage that is resized."""
 
 SAGAS = (CREATE_STORAGE, UPDATE_STORAGE)

@@ -157,11 +157,9 @@ class ApiResponse:
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what was requested."""
         return self.status < _OK
 
     def failure(self) -> ApiStatus:
-        """Return the server's description of the error."""
         try:
             return msgspec.json.decode(self.body, type=ApiStatus)
         except msgspec.MsgspecError:

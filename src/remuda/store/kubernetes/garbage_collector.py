@@ -49,7 +49,6 @@ class GarbageCollector:
         self._has_work.set()
         self._has_failed = False
         self.runs = 0
-        """Number of runs."""
 
     def on_changes(self, kind: Kind[Any], moves: Sequence[StateChange]) -> None:
         """Schedule a run if a change that an informer has seen makes it necessary."""
@@ -143,7 +142,6 @@ class GarbageCollector:
         return bool(pending and pending - deleting_owners(self._registry, target, self._known.find))
 
     async def _release(self, kind: Kind[Any], resource: Resource, finalizer: str) -> None:
-        """Remove one of our finalizers."""
         kept = [one for one in resource.metadata.finalizers if one != finalizer]
         await self._writer.set_finalizers(kind, resource, kept)
 

@@ -59,7 +59,6 @@ class Informer:
 
     @property
     def name(self) -> str:
-        """The name of its background task."""
         return f"informer of {self._api.kind.qualified}"
 
     async def open(self, retry_for_s: float) -> None:
@@ -138,6 +137,5 @@ class Informer:
         raise Unavailable(f"The API server ended a watch ({status.message}): it is being restarted.")
 
     def _record_response(self) -> None:
-        """Record that the server responds."""
         self._backoff.reset()
         self._last_response_at = self._clock.monotonic()

@@ -35,7 +35,6 @@ _MAX_BYTES = 256 << 10
 
 
 def page_of(found: Sequence[JournalEntry], limit: int) -> LogPage:
-    """Return the first entries, and the position of the next page."""
     check_limit(limit)
     entries = [
         Entry(position=entry.position, time=entry.time, data=msgspec.Raw(entry.data.encode()))
@@ -120,7 +119,6 @@ class JournalLog:
         self._log = structlog.get_logger()
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Store records that belong to no write of an object."""
         await self._store_first(records)
         for part in self._parts(records):
             await self._store(part, self._clock.now())
@@ -237,11 +235,9 @@ class JournalLog:
             return None
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
-        """Return the entries of a subject in the order they were written."""
         return page_of([entry for entry in self._entries(stream, subject) if entry.position > after], limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the entries of a subject, latest first."""
         latest_first = reversed(self._entries(stream, subject))
         return page_of([entry for entry in latest_first if before is None or entry.position < before], limit)
 

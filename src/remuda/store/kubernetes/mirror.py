@@ -76,7 +76,6 @@ class InformerCache:
                 yield kind, child
 
     def has_children(self, owner: Resource) -> bool:
-        """Return whether an object has children."""
         with self._reader.storage:
             return bool(self._reader.children(owner, limit=1))
 
@@ -276,7 +275,6 @@ class Mirror:
 
 
 def head_of(document: msgspec.Raw | bytes) -> _Head:
-    """Return the name and version in a document; a bookmark has no name."""
     return msgspec.json.decode(document, type=_Headed).metadata
 
 

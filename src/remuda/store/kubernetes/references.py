@@ -111,7 +111,6 @@ class ReferrerReader:
         self._codecs = codecs
 
     async def read(self, kinds: Iterable[Kind[Any]]) -> ReferrerSnapshot:
-        """Return what the objects of these kinds refer to now."""
         snapshot = ReferrerSnapshot()
         for kind in kinds:
             try:

@@ -38,7 +38,6 @@ class Written(Generic[ResultT]):
 
     kind: Kind[Any]
     resource: ResultT
-    """The result for the caller."""
     removed: Resource | None = None
     """The object that the write removed."""
 
@@ -92,7 +91,6 @@ class RetryQueue:
         self._has_work = asyncio.Event()
 
     def __len__(self) -> int:
-        """Return the number of pending actions."""
         return len(self._pending)
 
     def add(self, what: str, attempt: Callable[[], Awaitable[object]]) -> None:
@@ -149,7 +147,6 @@ class Writer:
         self._backoffs = backoffs
 
     async def create(self, desired: ResourceT) -> Written[ResourceT]:
-        """Store a new object."""
         kind = self._registry.of(type(desired))
         check_resource(kind, desired)
         await self._references.check_owners(kind, desired, desired.metadata.owner_references)
@@ -164,7 +161,6 @@ class Writer:
         return Written(kind, created)
 
     async def update(self, desired: ResourceT) -> Written[ResourceT]:
-        """Write metadata and spec."""
         kind = self._registry.of(type(desired))
         document, stored = await self._stored(kind, desired, version=desired.version)
         check_resource(kind, desired)

@@ -28,7 +28,6 @@ class CachedObject(msgspec.Struct, Generic[ResourceT], gc=False):
 
     resource: ResourceT
     weight: int
-    """Bytes of the document."""
     fully_known: bool = False
     """Whether the stored document is known to have no fields that our types do not know."""
     view: View[ResourceT] | None = None
@@ -37,7 +36,6 @@ class CachedObject(msgspec.Struct, Generic[ResourceT], gc=False):
     others: dict[View[ResourceT], bytes] | None = None
 
     def of(self, view: View[ResourceT]) -> bytes | None:
-        """Return the rendered view, if there is one."""
         if self.view is view:
             return self.rendered
         return None if self.others is None else self.others.get(view)
@@ -106,16 +104,13 @@ class Cache:
         return found
 
     def drop(self, kind: int, name: str) -> None:
-        """Remove an object."""
         self._evicted(self._entries.pop(f"{kind}/{name}", None))
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
-        """Remove many objects, few of which are cached."""
         for key in self._entries.keys() & {f"{kind}/{name}" for kind, name in keys}:
             self._evicted(self._entries.pop(key))
 
     def clear(self) -> None:
-        """Remove everything."""
         self._entries.clear()
         self._weight = 0
 

@@ -37,7 +37,6 @@ class CommittedChange(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False)
     filter.
     """
     weight: int
-    """Bytes of the document."""
     fully_known: bool = False
     """Whether the document is known to have no fields that our types do not know."""
 
@@ -128,7 +127,6 @@ class Feed:
         return self._tail[start : start + limit]
 
     async def wait(self) -> None:
-        """Wait until there may be a change."""
         if self.closed is not None:
             raise self.closed
         waiter = asyncio.get_running_loop().create_future()

@@ -123,12 +123,10 @@ class Reads:
         self.registry: Registry = reader.registry
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
-        """Return the object, or raise NotFound."""
         with self._reader.storage:
             return self._reader.get(self.registry.of(kind), name)
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        """Return the rendered object, from the cache if possible."""
         with self._reader.storage:
             return self._reader.view(self.registry.of(kind), name, view)
 
@@ -141,7 +139,6 @@ class Reads:
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[ResourceT]:
-        """Return the objects that have all `labels` and this value in a declared index."""
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(
@@ -170,7 +167,6 @@ class Reads:
             )
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
-        """Return the change counter of these dependencies, or of the whole store."""
         return self._reader.change_counter(dependencies)
 
     async def list_names(
@@ -188,14 +184,12 @@ class Reads:
             return await reader.page(of, list, labels=labels, index=index, limit=limit, after=after)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
-        """Return some of the objects that block the object's removal."""
         with self._reader.storage:
             return self._reader.referrers(self.registry.of(kind), name, limit=limit)
 
     def watch(
         self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Event[ResourceT]]:
-        """Yield the changes after version `since`, without end."""
         return watch(self._reader, self.registry.of(kind), since=since, labels=labels)
 
 
@@ -208,7 +202,6 @@ class MaintenanceSettings:
     history_changes: int = 200_000
     """The maximum number of changes since then."""
     interval_s: float = 30.0
-    """The interval of compaction and retention."""
     retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
 
 

@@ -28,7 +28,6 @@ from remuda.store.sqlite.maintenance import damage_of
 
 
 async def back_up(file: OpenFile, executor: Executor, target: Path) -> None:
-    """Write a copy of the store to `target`, which must not exist yet."""
     await run_in(executor, lambda: copy_store(file.connect, target))
 
 
@@ -99,7 +98,6 @@ class Inspection:
                 yield msgspec.json.decode(document)
 
     def copy(self, target: Path) -> None:
-        """Write a copy to `target`, which must not exist yet."""
         copy_store(lambda: _connected(self._path), target)
 
     def _all(self, kind: int) -> list[Any]:

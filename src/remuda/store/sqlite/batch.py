@@ -47,12 +47,10 @@ class LogTables:
         )
 
     def has(self, stream: str, subject: str) -> bool:
-        """Return whether a stream has a record of this subject."""
         rows = self._run("SELECT 1 FROM logs WHERE stream = ? AND subject = ? LIMIT 1", stream, subject)
         return bool(rows)
 
     def read(self, stream: str, subject: str, *, after: int, limit: int) -> LogPage:
-        """Return entries of a subject in the order they were written."""
         check_limit(limit)
         rows = self._run(
             "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position > ?"
@@ -65,7 +63,6 @@ class LogTables:
         return _page(rows, limit)
 
     def read_back(self, stream: str, subject: str, *, before: int | None, limit: int) -> LogPage:
-        """Return entries of a subject, latest first."""
         check_limit(limit)
         rows = self._run(
             "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position < ?"
@@ -225,7 +222,6 @@ class Batch:
                     yield kind, name
 
     def referrers(self, target: Kind[Any], name: str) -> Iterator[Referrer]:
-        """Yield all referrers of an object."""
         for kind in self.registry.referrers_of(target):
             index = self._side.names.find_index(self._side.names.kind(kind), reference_index(target.qualified))
             after = ""
@@ -253,7 +249,6 @@ class Batch:
         return bool(self._cascades or self._after_cascades)
 
     def work(self) -> None:
-        """Run one scheduled step."""
         if self._cascades:
             self._cascades.popleft()(self)
         else:
@@ -293,7 +288,6 @@ class Batch:
         return entry is not None and entry.fully_known
 
     def _record(self, number: int, change: CommittedChange[Any], current_entry: CachedObject[Any] | None) -> None:
-        """Add a change to the batch."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)
         if len(changes) > self._side.reader.settings.tail_changes:

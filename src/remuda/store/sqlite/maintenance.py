@@ -72,7 +72,6 @@ class Maintenance:
             feed.compact(floor)
 
     async def trim(self) -> None:
-        """Delete the log records whose retention has passed."""
         for stream, age in self._settings.retention.items():
             while await self._writer.submit(lambda batch, s=stream, a=age: self._trim(batch, s, a)):  # type: ignore[misc]  # mypy cannot infer a default
                 pass

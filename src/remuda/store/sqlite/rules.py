@@ -33,7 +33,6 @@ _CASCADE_STEP = 20
 
 
 def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
-    """Store a new object."""
     if batch.find(kind, desired.name) is not None:
         raise AlreadyExists(kind.name, desired.name)
     _check_owners(batch, kind, desired, desired.metadata.owner_references)
@@ -45,7 +44,6 @@ def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequenc
 
 
 def update(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
-    """Write metadata and spec."""
     stored = _find(batch, kind, desired.name)
     check_precondition(kind, stored, uid=desired.uid, version=desired.version)
     new = with_desired(kind, stored, desired)

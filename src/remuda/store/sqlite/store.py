@@ -99,22 +99,18 @@ class SqliteStore(Reads):
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """The background tasks that wait for their restart, each with the error."""
         return self._tasks.failing
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Store a new object, together with its log records."""
         kind = self.registry.of(type(resource))
         check_resource(kind, resource)
         return await self._writer.submit(lambda batch: rules.create(batch, kind, resource, log))
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write metadata and spec, if the stored version is still the one that was read."""
         kind = self.registry.of(type(resource))
         return await self._writer.submit(lambda batch: rules.update(batch, kind, resource, log))
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write status, if the stored version is still the one that was read."""
         kind = self.registry.of(type(resource))
         return await self._writer.submit(lambda batch: rules.update_status(batch, kind, resource, log))
 
@@ -136,16 +132,13 @@ class SqliteStore(Reads):
         return outcome()
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Store log records that belong to no write of an object."""
         await self._writer.submit(lambda batch: batch.log(records))
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject in the order they were written."""
         with self._reader.storage:
             return self._logs.read(stream, subject, after=after, limit=limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject, latest first."""
         with self._reader.storage:
             return self._logs.read_back(stream, subject, before=before, limit=limit)
 

@@ -71,7 +71,6 @@ class Writer:
         self._queue: deque[_Request] = deque()
         self._taken: list[_Request] = []
         self._last_batch_size = 0
-        """Number of requests in the last batch."""
         self._batch: Batch | None = None
         self._is_scheduled = False
         self._is_closed = False
