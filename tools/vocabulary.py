@@ -73,7 +73,6 @@ NAME_WORDS: tuple[str, ...] = (
     "connections cut",
     "edge",
     "given up, gave up",
-    "handlers",
     "hold, held",
     "holding, holdings",
     "lane, lanes",
@@ -112,7 +111,7 @@ PACKAGE_NAME_WORDS: Mapping[str, tuple[str, ...]] = {
 
 _NAMES = """
 Absences absences acting Again AllTold Asked Asking asking Assembled at_work AtWork Before before_of begun_compute
-begun_identity begun_region check_every client_wire Cloud clouding Clouds clouds Delivery doing Driver drivers
+begun_identity begun_region check_every client_wire Cloud clouding Clouds Delivery doing Driver drivers
 DriverSettings Exit Finds first_looks_per_s FirstStart Flight Followed followed Following following Freshness
 give_up hand_of Here holder_of IdentityLink ImageDriver IN_CARE intent_life is_founded is_gone is_overtaken
 _is_there is_there Joining Keeping Kept _Kept Keys Landed Late let_others_run Life links Lives lives Looking Making

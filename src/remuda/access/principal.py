@@ -123,7 +123,7 @@ class AuditHook(Protocol):
         ...
 
 
-def _no_audit(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  a Witness
+def _no_audit(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  an AuditHook
     return ()
 
 

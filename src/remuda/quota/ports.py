@@ -26,7 +26,7 @@ class ProjectRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class ChargeAmount:
     """An amount of one kind of quota."""
 
     kind: str
@@ -42,7 +42,7 @@ class Charge:
     kind: str
     """The qualified plural of the resource."""
     id: str
-    amounts: tuple[Amount, ...]
+    amounts: tuple[ChargeAmount, ...]
     fencing_token: int = 0
     """The fencing token with which it was computed (`lock`)."""
 
@@ -56,7 +56,7 @@ class AllocatedQuota:
     kind: str
     """The qualified plural of the resource."""
     id: str
-    amounts: frozenset[Amount]
+    amounts: frozenset[ChargeAmount]
     is_confirmed: bool
     """Whether the resource is known to exist. An unconfirmed allocation expires."""
 
@@ -69,7 +69,7 @@ class ProjectState:
     is_deleting: bool = False
 
 
-class Ledger(Protocol):
+class QuotaLedger(Protocol):
     """Knows projects and their quota allocations.
 
     All methods are idempotent, and raise Unavailable if the ledger does not respond.
@@ -105,14 +105,14 @@ class Ledger(Protocol):
         ...
 
 
-class ProjectLedger(Ledger, Protocol):
+class ProjectQuotaLedger(QuotaLedger, Protocol):
     """A ledger that also knows which objects keep a project from being deleted."""
 
-    async def refer(self, place: ProjectRef, reference: str) -> None:
+    async def add_reference(self, project: ProjectRef, reference: str) -> None:
         """Add a reference to a project. Raise NotFound if it does not exist, Malformed if it is being deleted."""
         ...
 
-    async def unrefer(self, place: ProjectRef, reference: str) -> None:
+    async def remove_reference(self, project: ProjectRef, reference: str) -> None:
         """Remove a reference from a project, if both exist."""
         ...
 

@@ -11,7 +11,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.quota.lock import is_locked, is_operation_open, operation_phase
-from remuda.quota.ports import Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError, payer_principal
+from remuda.quota.ports import Charge, ProjectQuotaLedger, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources import conventions as labels
@@ -39,10 +39,10 @@ async def wait_for_create(
     if phase == "undone":
         log = [run.event(resource, "CreateRolledBack")]
         try:
-            marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
+            deleted = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
         except NotFound:
             return Done()  # it was removed meanwhile
-        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), marked or resource)
+        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), deleted or resource)
     return None if phase == "done" else OPERATION_OPEN
 
 
@@ -85,7 +85,7 @@ class QuotaAdmission(Generic[ResourceT]):
 
     store: Store
     clock: Clock
-    identity: ProjectLedger
+    identity: ProjectQuotaLedger
     charge: Callable[[ResourceT], Charge] | None = None
     """Returns the quota of an object; None if the kind uses none."""
     reference: Callable[[ResourceT], str] | None = None
@@ -110,14 +110,14 @@ class QuotaAdmission(Generic[ResourceT]):
         if self.charge is not None:
             await self.identity.release(self.charge(resource), permanently=True)
         if self.reference is not None:
-            await self.identity.unrefer(project_ref(resource), self.reference(resource))
+            await self.identity.remove_reference(project_ref(resource), self.reference(resource))
 
 
 def _create_operation(resource: Resource) -> str:
     return resource.spec.operation  # type: ignore[attr-defined,no-any-return]  # every kind that operations create has it
 
 
-async def reserve(ledger: Ledger, charge: Charge, payer: Principal) -> None:
+async def reserve(ledger: QuotaLedger, charge: Charge, payer: Principal) -> None:
     """Reserve quota for a new resource. After a release of the operation's earlier resource it must be retried."""
     try:
         await ledger.allocate(charge, payer)
@@ -125,7 +125,7 @@ async def reserve(ledger: Ledger, charge: Charge, payer: Principal) -> None:
         raise Unavailable("The quota reservation of this operation has expired. Retry the request.") from None
 
 
-async def confirm_quota(ledger: Ledger, charge: Charge) -> Result | None:
+async def confirm_quota(ledger: QuotaLedger, charge: Charge) -> Result | None:
     """Confirm the quota of an object, or reserve it again; return the result that blocks it, or None."""
     try:
         if not await ledger.confirm(charge):

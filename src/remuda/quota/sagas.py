@@ -32,7 +32,7 @@ from remuda.quota.lock import (
     restored,
     reverting,
 )
-from remuda.quota.ports import Amount, Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError
+from remuda.quota.ports import Charge, ChargeAmount, ProjectQuotaLedger, ProjectRef, QuotaLedger, StaleTokenError
 from remuda.quota.reservation import reserve
 from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
@@ -58,7 +58,7 @@ class QuotaUpdatePorts(Protocol):
         ...
 
     @property
-    def identity(self) -> Ledger:
+    def identity(self) -> QuotaLedger:
         """The ledger of their quota."""
         ...
 
@@ -99,7 +99,7 @@ class CreatePorts:
     """The ports of the steps of a create saga."""
 
     store: Store
-    identity: ProjectLedger
+    identity: ProjectQuotaLedger
 
 
 def create_saga(
@@ -122,16 +122,16 @@ def create_saga(
     before the one that creates what `build` returns.
     """
     steps = _CreateSteps(kind.type, id_of, build, charge, reference)
-    refer = Step(name="add-project-reference", do=steps.refer, undo=steps.unrefer)
+    add_reference = Step(name="add-project-reference", do=steps.add_reference, undo=steps.remove_reference)
     reserve = Step(name="reserve-quota", do=steps.reserve, undo=steps.release)
-    # Who deletes a project marks it, and then finds the objects in it. One that was created later is rejected here.
-    recheck = Step(name="recheck-project", do=steps.refer, undo=_do_nothing)
+    # A deletion marks its project and then lists the objects in it: one that was created later is rejected here.
+    recheck = Step(name="recheck-project", do=steps.add_reference, undo=_do_nothing)
     return Saga(
         name=name,
         input_type=input_type,
         subject=lambda new: (kind.qualified, id_of(new)),
         steps=(
-            *([refer] if reference is not None else []),
+            *([add_reference] if reference is not None else []),
             *([reserve] if charge is not None else []),
             *extra_steps,
             Step(name=create_step, do=steps.create, undo=steps.roll_back),
@@ -154,11 +154,11 @@ class _CreateSteps(Generic[ResourceT, NewT]):
         self._kind, self._id_of, self._build = kind, id_of, build
         self._charge, self._reference = charge, reference
 
-    async def refer(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        await ports.identity.refer(*self._referred(work))
+    async def add_reference(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        await ports.identity.add_reference(*self._referred(work))
 
-    async def unrefer(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        await ports.identity.unrefer(*self._referred(work))
+    async def remove_reference(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        await ports.identity.remove_reference(*self._referred(work))
 
     async def reserve(self, ports: CreatePorts, work: Work[NewT]) -> None:
         await reserve(ports.identity, self._charged(work), _requester(work).principal)
@@ -327,7 +327,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
     async def restore(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
         """Restore the previous state. A decrease may be released already, so it is reserved first.
 
-        Another process that restores the object increments the fencing token, so the reservation is made again.
+        Another process that restores the object increments the fencing token, so the reservation is repeated.
         """
         with suppress(ReferenceRejected, Forbidden):
             while (found := await self._rewrite(ports, work, reverting)) is not None:
@@ -365,14 +365,14 @@ async def _do_nothing(_ports: object, _work: object) -> None:
     """Do nothing: the undo of an earlier step covers it."""
 
 
-async def _change_allocation(identity: Ledger, charge: Charge) -> None:
+async def _change_allocation(identity: QuotaLedger, charge: Charge) -> None:
     try:
         await _change_or_allocate(identity, charge)
     except StaleTokenError:
         raise Unavailable(_TOO_LATE) from None
 
 
-async def _change_or_allocate(identity: Ledger, charge: Charge) -> None:
+async def _change_or_allocate(identity: QuotaLedger, charge: Charge) -> None:
     try:
         await identity.change(charge)
     except NotFound:  # it expired, because it was not confirmed in time
@@ -389,7 +389,7 @@ def _greatest(one: Charge, other: Charge) -> Charge:
         operation=one.operation,
         kind=one.kind,
         id=one.id,
-        amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items()),
+        amounts=tuple(ChargeAmount(kind, committed) for kind, committed in amounts.items()),
         fencing_token=one.fencing_token,
     )
 

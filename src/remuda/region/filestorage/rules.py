@@ -14,7 +14,7 @@ from remuda.http.responses import etag_view
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
-from remuda.quota.ports import Amount, Charge, ProjectRef
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
 from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,
@@ -140,7 +140,7 @@ def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, fen
         operation=operation,
         kind=FILE_STORAGE.qualified,
         id=storage,
-        amounts=(Amount("filestorage", size),),
+        amounts=(ChargeAmount("filestorage", size),),
         fencing_token=fencing_token,
     )
 

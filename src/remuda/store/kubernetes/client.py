@@ -28,7 +28,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, RemudaError, ServerUnreachable, Unavailable, Unusable
-from remuda.kernel.exchange import Exchange, NotNow, NotSent, ResponseLost, Retries
+from remuda.kernel.exchange import NotNow, NotSent, RequestSender, ResponseLost, Retries
 from remuda.kernel.randomness import Randomness, SystemRandomness
 
 Source = Callable[[], SingleConfig]
@@ -204,7 +204,7 @@ class ApiClient:
             clock=clock,
             randomness=randomness or SystemRandomness(),
         )
-        self._exchange = Exchange(self.server, retries)
+        self._exchange = RequestSender(self.server, retries)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
         headers = {"Content-Type": "application/json"}
