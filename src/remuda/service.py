@@ -119,8 +119,8 @@ ServicesT = TypeVar("ServicesT")
 class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     """A service: its API, operations, controllers and background tasks over its ports.
 
-    A subclass declares them; this class decides in which order they are built, started and stopped. What a subclass
-    needs in these methods, such as clients, it creates before it calls `super().__init__`.
+    A subclass declares them, and creates what it needs for that before it calls `super().__init__`; this class decides
+    in which order they are built, started and stopped.
     """
 
     table: ClassVar[Table]
@@ -162,8 +162,8 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     async def start(self) -> None:
         """Seed the store, then start the recovery of operations, the background tasks and the controllers.
 
-        Background tasks are first because some of them subscribe to events: a change that happens after the first
-        resync of a controller must reach it.
+        Background tasks come first, since some subscribe to events that must reach controllers after their first
+        resync.
         """
         await self.seed()
         self._background.start("recovery", self._recovery.run)

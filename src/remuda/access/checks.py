@@ -71,8 +71,7 @@ async def allow_new_in_project(
 ) -> None:
     """Require the permission to create something in a project that a request's body names, and that it exists.
 
-    A project in the access list exists, and a global permission is trusted. A permission for a whole organization
-    covers any project name, so the project is looked up.
+    It is looked up only for a permission in the whole organization, which covers any project name.
     """
     allow_in_project(principal, permission, organization, project)
     access = principal.access
@@ -85,11 +84,7 @@ async def allow_new_in_project(
 def allow_for_object(
     principal: Principal, permission: Permission, organization: str, project: str, *, kind: str, name: str
 ) -> None:
-    """Require the permission for an object that was found by its id, in its organization and project.
-
-    For a caller without access to the organization the object does not exist (NotFound); other callers get the missing
-    permission.
-    """
+    """Require the permission for an object found by its id; NotFound without access to its organization."""
     if not _knows_organization(principal, permission, organization):
         raise NotFound(kind, name)
     allow_in_project(principal, permission, organization, project)
@@ -122,10 +117,7 @@ def _knows_organization(principal: Principal, permission: Permission, organizati
 
 
 def _out_of_reach(principal: Principal, permission: Permission, why: str) -> Forbidden:
-    """Return the error for a caller without access to an organization or project.
-
-    A caller with any global permission has access everywhere: then only the permission is missing.
-    """
+    """Return the error for a caller without access. With any global permission, only the permission is missing."""
     return _forbidden(permission, " is not permitted" if principal.access.everywhere else f" — {why}")
 
 

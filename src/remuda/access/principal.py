@@ -1,12 +1,9 @@
 """Principal: the authenticated caller of a request with its permissions, and the context of a call.
 
 Permissions are an access list in three scopes. A global permission applies in every organization, and one in an
-organization applies in all its projects; nothing denies. A service that acts for another caller (`service` is set) has
-its own permissions, or, impersonating, the intersection of both.
-
-The context accompanies a call over HTTP or from another service in the same process. An operation stores a `Requester`,
-the part of the principal that objects record. Permissions are not stored: they were checked when the operation was
-requested, and may have changed when it continues.
+organization in all its projects; nothing denies. A service that acts for another caller (`service` is set) has its own
+permissions, or, impersonating, the intersection of both. An operation stores a `Requester`, the principal without
+permissions: they were checked when the operation was requested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +19,7 @@ Verb = Literal["create", "read", "update", "delete"]
 
 
 class Permission(msgspec.Struct, frozen=True, cache_hash=True):
-    """The permission for an action on an endpoint, such as `compute:instances`.
-
-    A struct, because every request checks several sets: it is created, hashed and compared ten times faster than a
-    dataclass.
-    """
+    """The permission for an action on an endpoint, such as `compute:instances`. A struct, for fast hashing."""
 
     endpoint: str
     verb: Verb
@@ -132,9 +125,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     principal: Principal
     operation: str
-    """The id of the operation. It is the same for a repeated request with the same idempotency key, so that objects
-    named after it are not created twice.
-    """
+    """The id of the operation; the same for a repeated request with the same idempotency key."""
     key: str | None = None
     """The idempotency key of the caller, if any. A service that calls another passes its operation."""
     trace_id: str = "0" * 32

@@ -73,10 +73,7 @@ async def run_identity(
     endpoints: Mapping[str, str],
     example: ExampleInstance | None,
 ) -> AsyncIterator[IdentityApp]:
-    """Run identity for the duration of the block, in a process that clients reach at `url`.
-
-    `endpoints`, the URL of each service, and `example` are written to `credentials.json`.
-    """
+    """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
     settings = effect.identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
         identity = IdentityApp(_ports(process, configuration.server, settings, fetch, metrics))
@@ -254,11 +251,7 @@ _NODE = "kubernetes"
 def example_instance(
     regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue]
 ) -> ExampleInstance | None:
-    """Return the region, flavor and image of a small instance for scripts, or None if there is no suitable one.
-
-    It is chosen from the catalogue, so it is the same at every start with the same catalogue: in the first simulated
-    region by name that every organization sees.
-    """
+    """Return a small instance of the first public simulated region that has one, for scripts."""
     for region in sorted(regions, key=lambda each: each.name):
         found = catalogues.get(region.name)
         if found is None or region.spec.organizations:

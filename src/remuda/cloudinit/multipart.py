@@ -1,12 +1,9 @@
 """Multipart MIME messages, parsed strictly and in linear time, and the formats of cloud-init payloads.
 
-Python's own parser repairs broken messages and recurses as deep as a message says. A message from a user must be
-rejected instead, at a cost bounded by its length. So Python parses only the headers, which are short, and bodies are
-split here: every delimiter line counts, the closing one is required, and every part must be readable. The number of
-parts and levels is limited.
-
-The first line of a payload determines its format. cloud-init compares prefixes, longest first; here the whole first
-word counts, so `#cloud-config-archive` is never taken for `#cloud-config`.
+Python's own parser repairs broken messages and recurses without limit. Here it parses only the headers. Bodies are
+split strictly: every delimiter line counts, the closing one is required, every part must be readable, and the number of
+parts and levels is limited. The first word of a payload determines its format, so `#cloud-config-archive` is never
+taken for `#cloud-config`.
 """
 
 import base64

@@ -1,12 +1,9 @@
 """Loading of the configuration: the file, overridden by the environment, overridden by the command line.
 
-A variable of the environment that begins with `REMUDA_` is a setting; a double underscore stands for the dot:
-`REMUDA_IDENTITY__ISSUER`. An unknown one is rejected, because it is probably misspelt, with two exceptions: the
-variables that Kubernetes sets in every container for a service with our name (`REMUDA_PORT`, whose value is a URL), and
-those of our own tests.
-
-A later source replaces a list completely. Tables whose keys the operator chooses, such as the system accounts, are
-merged: an entry of the same name replaces that entry.
+In a variable, `REMUDA_` and a double underscore stand for the table: `REMUDA_IDENTITY__ISSUER`. An unknown one is
+rejected as a misspelling, except those that Kubernetes sets in every container for a service with our name
+(`REMUDA_PORT`, a URL), and those of our tests. A later source replaces lists completely; tables whose keys the operator
+chooses are merged by key.
 """
 
 import dataclasses

@@ -118,10 +118,7 @@ def _region(name: str, spec: RegionSpec, organizations: tuple[str, ...]) -> Conf
 
 
 def _check_names(section: RegionConfig, names: Iterable[str]) -> None:
-    """Reject an invalid name of a region, and a setting for a region that does not exist.
-
-    A misspelt private region would otherwise be public.
-    """
+    """Reject an invalid region name, and a setting for an unknown region: a misspelt private region would be public."""
     known = list(names)
     for name in known:
         if (problem := check_name(name)) is not None:

@@ -1,11 +1,8 @@
 """Web console of a process: it handles `/` and the paths below `/console`, and passes the rest to the process pages.
 
-A browser has a cookie and no token, so the console looks up the user's session and watches the instances with that
-user's permissions on the server. It handles GET only and changes nothing. A request from another site is rejected:
-browsers do not send it the cookie, and mark it (`Sec-Fetch-Site`). A stream ends with its session.
-
-The page loads only a script and styles of our own. User input, such as the name of an instance, is text and never
-markup: the template escapes it, and the script sets text only.
+It finds the user's session by the cookie and watches the instances with the permissions of that user. It handles GET
+only and changes nothing. Requests from other sites are rejected by `Sec-Fetch-Site`. A stream ends with its session.
+User input is text and never markup: the template escapes it, and the script sets text only.
 """
 
 import base64

@@ -1,13 +1,9 @@
 """Targets of outbound requests: parsing of URLs, resolution of names, and the IP addresses that are allowed.
 
-Allowed are the addresses of the public Internet and those that an operator allows. Python's `is_global` changes with
-its releases and does not consider embedded addresses, so the ranges are listed here, after IANA's registries of
-special-purpose addresses. An IPv6 address that embeds an IPv4 address is treated like the latter, because a translator
-or tunnel would deliver there.
-
-URL parsers disagree about unusual URLs, and a check with one parser does not protect a connection made with another. So
-there is one parser, here, and it rejects unusual URLs: no credentials, no backslash, no IPv4 address other than as four
-decimal bytes, no IPv6 zone. What is left is a scheme, a host, a port and a path.
+Allowed are the public Internet, by IANA's registries of special-purpose addresses, and networks that an operator
+allows. Python's `is_global` changes with its releases and ignores embedded addresses: an IPv6 address that embeds an
+IPv4 address is treated like the latter, where a translator would deliver. URL parsers disagree about unusual URLs, so
+one parser serves check and connection, and rejects credentials, backslashes, unusual IPv4 addresses and IPv6 zones.
 """
 
 import asyncio

@@ -70,10 +70,7 @@ class ProjectState:
 
 
 class QuotaLedger(Protocol):
-    """Knows projects and their quota allocations.
-
-    All methods are idempotent, and raise Unavailable if the ledger does not respond.
-    """
+    """Knows projects and their allocations. All methods are idempotent."""
 
     async def has_project(self, organization: str, project: str) -> bool:
         """Return whether an organization has a project."""
@@ -91,17 +88,11 @@ class QuotaLedger(Protocol):
         ...
 
     async def change(self, charge: Charge) -> None:
-        """Change an allocation, or raise Forbidden if that exceeds a limit.
-
-        Raise StaleTokenError if it was changed with a higher fencing token.
-        """
+        """Change an allocation, or raise Forbidden, or StaleTokenError after a higher fencing token."""
         ...
 
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
-        """Release an allocation, if there is one.
-
-        With `permanently`, all later requests with this fencing token or a lower one are rejected.
-        """
+        """Release an allocation, if any. `permanently` rejects later requests up to this fencing token."""
         ...
 
 

@@ -31,10 +31,7 @@ OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still runn
 async def wait_for_create(
     store: Store, resource: ResourceT, operation: str, run: ReconcileContext
 ) -> Result | Outcome[ResourceT] | None:
-    """Return the result that a controller must return before provisioning, or None if the create operation is done.
-
-    If the operation was undone and its object still exists, the object is deleted.
-    """
+    """Return the result to report until the create operation is done, or None; delete the object of an undone one."""
     phase = await operation_phase(store, operation)
     if phase == "undone":
         log = [run.event(resource, "CreateRolledBack")]

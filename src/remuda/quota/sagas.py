@@ -1,10 +1,8 @@
 """Sagas that create an object, or update it under an operation lock, together with its quota.
 
 An increase is reserved before the object is updated, and a decrease released after it, so that no object uses quota
-that is not allocated.
-
-If the previous state cannot be restored, because a network that it referred to was deleted meanwhile, or because its
-quota is used by others, the object keeps the new state, and its quota.
+that is not allocated. If the previous state cannot be restored, because its references or its quota are gone, the
+object keeps the new state, and its quota.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -238,10 +236,7 @@ async def run_update(
     log: Sequence[Record],
     **extra: Any,
 ) -> None:
-    """Update an object together with its quota, as it was validated. Each attempt is an operation of its own.
-
-    `extra` are fields that the input of the saga has of its own.
-    """
+    """Update an object with its quota, as validated, in an operation of its own. `extra` extends the input."""
     change = saga.input_type(
         id=found.name,
         previous=previous_state(found),
@@ -296,10 +291,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         )
 
     async def set_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-        """Set the allocation to the quota of the current state.
-
-        An object that is being deleted is left to its controller, and one that is locked to its lock holder.
-        """
+        """Set the allocation to the quota of the current state, unless another operation or a deletion owns it."""
         found = await find(ports.store, self._kind, work.input.id, include_deleting=False)
         if found is not None and lock_holder(found) == work.id and is_reverting(found):
             raise Unavailable(_TOO_LATE)
@@ -325,10 +317,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def restore(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-        """Restore the previous state. A decrease may be released already, so it is reserved first.
-
-        Another process that restores the object increments the fencing token, so the reservation is repeated.
-        """
+        """Restore the previous state. Reserve its quota first, again if the fencing token was incremented meanwhile."""
         with suppress(ReferenceRejected, Forbidden):
             while (found := await self._rewrite(ports, work, reverting)) is not None:
                 was = restored(found, work.input.previous)
@@ -397,7 +386,7 @@ def _greatest(one: Charge, other: Charge) -> Charge:
 async def roll_back_create(
     store: Store, kind: type[ResourceT], name: str, is_own: Callable[[ResourceT], bool] = lambda _: True
 ) -> None:
-    """Remove an object with its finalizer. While its operation is open, no controller has acted on it.
+    """Remove an object that its operation, still open, has created: no controller has acted on it.
 
     `is_own` says whether this operation created it, if the name does not. If another object already refers to it or
     belongs to it, its deletion stays pending until that one is removed.

@@ -1,12 +1,9 @@
-"""Codec: objects to stored documents and back.
+"""Codec: objects to stored documents, which are the JSON of custom resources, and back.
 
-A document is the JSON of a custom resource. Secrets are sealed when it is written and opened when it is read, bound to
-the kind and name of their object, so no backend ever stores one in clear text.
-
+Secrets are sealed when a document is written and opened when it is read, bound to the kind and name of their object.
 Updates preserve unknown fields by a three-way merge of the *stored* document, the part of it that our types
-*understood*, and the *desired* document. A field that was understood and is no longer desired is removed; a desired one
-is set; one that was never understood stays. Lists are replaced as a whole unless they have a declared key: then their
-items are merged one by one.
+*understood*, and the *desired* document. Lists are replaced as a whole unless they have a declared key: then they are
+merged by item.
 """
 
 from collections.abc import Mapping

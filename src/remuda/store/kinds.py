@@ -1,12 +1,8 @@
 """Kinds: declarations of the types that can be stored, and their schemas.
 
-A kind is a struct type plus what the store must know about it: its group, version and plural in the API, the references
-of its objects, and its indexes besides labels. Secret fields and keyed lists are declared in the types themselves
-(`Secret`, `keyed`). A `Registry` is the closed set of kinds of a store.
-
-The schemas are structural, as a Kubernetes API server requires: no `$ref`, one type at each position, `nullable`
-instead of an alternative `null`. The merge of documents reads the keys of lists from the same schema, so that a key is
-declared once, in the annotation of its field.
+A kind is a struct type with its group, version and plural in the API, the references of its objects, and its indexes
+besides labels. Secret fields and keyed lists are declared in the types (`Secret`, `keyed`). Schemas are structural, as
+a Kubernetes API server requires: no `$ref`, one type at each position, `nullable` instead of `null`.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -12,10 +12,7 @@ from remuda.store.objects import IN_USE, STORE_FINALIZERS, Resource, ResourceT
 
 
 def new_resource(registry: Registry, kind: Kind[ResourceT], desired: ResourceT) -> ResourceT:
-    """Return the object that a create stores.
-
-    It has neither the caller's status nor uid, and has the store's finalizer if it can be referenced.
-    """
+    """Return the object that a create stores, without the caller's status and uid, with the store's finalizer."""
     finalizers = [IN_USE] if registry.is_target(kind) else []
     finalizers += [finalizer for finalizer in desired.metadata.finalizers if finalizer not in STORE_FINALIZERS]
     metadata = replace(
@@ -65,10 +62,7 @@ def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, deleted_a
 def deleting_owners(
     registry: Registry, resource: Resource, find: Callable[[Kind[Any], str], Resource | None]
 ) -> set[tuple[str, str]]:
-    """Return (qualified kind, name) of all direct and indirect owners that are being deleted.
-
-    Their removal waits for that of `resource`.
-    """
+    """Return (qualified kind, name) of all owners, direct or not, that are being deleted and wait for `resource`."""
     seen: set[str] = set()
     deleting: set[tuple[str, str]] = set()
     pending = list(resource.metadata.owner_references)

@@ -18,9 +18,7 @@ IN_USE = "remuda/in-use"
 """The finalizer of every object that can be referenced. The store adds it, and removes it with the last referrer."""
 
 HAS_CHILDREN = "remuda/has-children"
-"""The finalizer of an owner that is being deleted and whose children we know, on a backend whose own garbage collector
-may not know them yet.
-"""
+"""The finalizer of an owner that is being deleted, until the children that we know are removed (Kubernetes only)."""
 
 STORE_FINALIZERS = frozenset({FOREGROUND, IN_USE, HAS_CHILDREN})
 """The finalizers that only the store adds and removes."""

@@ -1,7 +1,4 @@
-"""Controller of file storage.
-
-Deletion is in this order: the storage at the provider, its quota, its reference to the project; then the networks that
-it was attached to can be deleted.
+"""Controller of file storage. Deletion is in this order: the storage at the provider, its quota, its project reference.
 
 An unchanged observation leaves the status as it is: the time of a usage is when that value was observed first.
 """
@@ -145,10 +142,7 @@ class FileStorageController:
     async def _attached(
         self, desired: Iterable[Attachment], found: CloudStorage | None
     ) -> tuple[CloudAttachment, ...] | Result:
-        """Return the desired attachments at the provider, or the result to report while a network is not provisioned.
-
-        A network has to be provisioned only before storage is attached to it.
-        """
+        """Return the desired attachments, or the result while a network of a new attachment is not provisioned."""
         present = {each.network for each in found.spec.attachments} if found is not None else set()
         attached = []
         for each in desired:

@@ -126,10 +126,7 @@ _DEFAULT_POLICY = SnapshotPolicy(
 
 
 def reference_of(operation: str) -> str:
-    """Return the reference by which file storage keeps its project.
-
-    It is named after the create operation, whose id differs from the storage's if an earlier attempt was undone.
-    """
+    """Return the reference by which file storage keeps its project, named after the create operation."""
     return f"{FILE_STORAGE.qualified}/{operation}"
 
 

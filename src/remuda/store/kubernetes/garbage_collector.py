@@ -1,9 +1,8 @@
 """Garbage collector: removes objects that are being deleted, after their children and their referrers.
 
-Kubernetes collects the children of an owner that is being deleted, but from a cache that may be behind: it would remove
-an owner whose youngest child it has not seen yet. So an owner whose children *we* know of has our finalizer until they
-are removed. Every object that can be referenced has another one. That is removed only if a consistent read, which began
-after the deletion was requested, found no referrer (see `references`).
+The garbage collector of Kubernetes may not know the youngest child of an owner yet, so an owner whose children *we*
+know has our finalizer until they are removed. An object that can be referenced has another one, which is removed only
+if a consistent read, which began after the deletion was requested, found no referrer (see `references`).
 """
 
 import asyncio
@@ -134,10 +133,7 @@ class GarbageCollector:
         return {(referrer.kind.qualified, referrer.name) for referrer in known}
 
     def _is_blocked(self, target: Resource, referrers: Iterable[Target]) -> bool:
-        """Return whether the target has referrers other than its own owners that are being deleted.
-
-        Those owners wait for the target.
-        """
+        """Return whether the target has referrers, apart from its deleting owners: these wait for the target."""
         pending = set(referrers)
         return bool(pending and pending - deleting_owners(self._registry, target, self._known.find))
 

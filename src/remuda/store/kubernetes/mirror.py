@@ -1,10 +1,8 @@
 """Mirror: the tables of one kind, updated from the events and lists of an API server in small steps.
 
-A document that is older than its row is ignored, however late it arrives.
-
-Of an object whose newest state does not match its type or does not open, the last readable state stays in the tables:
-unreadable is not absent, so lists still contain it and watches report no deletion. But it is not current, so a get by
-name asks the API server, and raises what is wrong with it.
+A document that is older than its row is ignored. Of an object whose newest state cannot be decoded, the last readable
+state stays in the tables: lists contain it, watches report no deletion, and a get by name asks the API server and
+raises its error.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -160,10 +158,7 @@ class Mirror:
             await self._reader.pause()
 
     async def compare(self, items: Sequence[msgspec.Raw], *, after: str, is_last: bool, newest: int) -> "Differences":
-        """Return the differences between the tables and a page of a list of version `newest`.
-
-        The names of the page come after `after`.
-        """
+        """Return how the tables differ from a page, with names after `after`, of a list of version `newest`."""
         heads = [head_of(item) for item in items]
         upto = None if is_last else max((head.name for head in heads), default=after)
         listed = {head.name: head.version for head in heads}

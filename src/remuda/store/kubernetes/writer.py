@@ -1,12 +1,9 @@
 """Writer to the API server: validates and sends writes, waits until they are readable, and retries what is left.
 
-A Kubernetes API server has no transaction over two objects, so what SQLite rejects in the commit is here checked twice:
-before the write, and after it against the server itself. A referrer whose target is found deleting then is rolled back;
-the target is only removed after a read that began after its deletion was requested found no referrer (see
-`garbage_collector`).
-
-A write is complete when our own informer has published it, so that callers read their own writes. Writing to the tables
-directly would break the order of the history.
+A Kubernetes API server has no transaction over two objects, so references are checked before the write, and again after
+it. A referrer whose target is found deleting then is rolled back (see also `garbage_collector`). A write is complete
+when our own informer has published it, so that callers read their own writes; writing to the tables directly would
+break the order of the history.
 """
 
 import asyncio
@@ -216,10 +213,7 @@ class Writer:
         return self._decode(kind, await self._apis[kind.type].get(name), name)
 
     async def _add_children_finalizer(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
-        """Add the finalizer that makes an owner wait for its children.
-
-        Unless a version is required, conflicting writes of others are tolerated by a retry.
-        """
+        """Add the finalizer that makes an owner wait for its children; retry conflicts unless a version is required."""
         backoff = self._backoffs.new(first_s=_FIRST_CONFLICT_S, longest_s=_LONGEST_CONFLICT_S)
         version: str | None = known.version
         while True:
@@ -264,10 +258,7 @@ class Writer:
     async def _confirm_references(
         self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target], undo: Callable[[], Awaitable[object]]
     ) -> None:
-        """Check the targets again, now that the referrer is stored, and roll it back if they are being deleted.
-
-        If the server does not respond, the check is retried: a referrer to a removed object must not remain.
-        """
+        """Check the targets again after the referrer is stored; roll it back if they are being deleted."""
 
         async def confirm() -> None:
             try:

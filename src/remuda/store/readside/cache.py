@@ -1,12 +1,9 @@
 """Bounded cache of decoded objects and their rendered views.
 
-Entries are replaced after a commit, never before, so readers see only durable state. The limit is in bytes, of
-documents and of the overhead of each object: memory does not grow with the number of objects.
-
-The garbage collector sees almost nothing of the cache. A long list adds and evicts entries in equal numbers, which
-delays collections while their work accumulates; the one that comes at last blocks the event loop. So keys are strings
-instead of tuples, the first view of an entry is stored in the entry instead of a dictionary, and the rest is collected
-after every few hundred evictions.
+Entries are replaced after a commit, so readers see only durable state. The limit is in bytes. A long list adds and
+evicts many entries, which delays garbage collections until one blocks the event loop. So keys are strings instead of
+tuples, the first view is stored in its entry, and the youngest generation is collected after every few hundred
+evictions.
 """
 
 import gc

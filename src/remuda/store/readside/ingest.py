@@ -68,10 +68,7 @@ class Ingest:
         floor: int,
         later: Later | None = None,
     ) -> CommittedChange[ResourceT]:
-        """Remove an object, keeping its last state for watchers. `before` as in `put`.
-
-        An object may have thousands of index entries. With `later` they are removed in several steps.
-        """
+        """Remove an object, keeping its last state for watchers. With `later`, index entries go in several steps."""
         number = self._names.kind(kind)
         revision = Revision(int(last.version), last.name, DELETED, document, before)
         self._append(number, revision, previous, time=time, floor=floor)

@@ -1,13 +1,9 @@
 """Reader: get, list, views and referrers, from the event loop's own connection and the cache.
 
-A reader sees exactly the published state: a commit becomes visible to all methods at once, on the event loop, when
-`publish` is called. During a commit the connection keeps the snapshot before it.
-
-A list by several index entries scans the rarest one. Entries are counted for that, up to a limit. If none is rare,
-counting takes as long as reading a page, so its result is reused for a while: a scan in another order returns the same,
-only more slowly.
-
-A continue token contains the last name of a page, and the version of the list's first page.
+A commit becomes visible to all methods at once, on the event loop, when `publish` is called; during it the connection
+keeps the snapshot before it. A list by several index entries scans the rarest one, found by counting up to a limit. If
+none is rare, counting takes as long as reading a page, so its result is reused for a while. A continue token contains
+the last name of a page, and the version of the list's first page.
 """
 
 import base64
@@ -292,10 +288,7 @@ class Reader:
     def _names(
         self, kind: Kind[Any], entries: Sequence[NumberedEntry], *, after: str, limit: int
     ) -> tuple[Sequence[str], str | None]:
-        """Return the next names, and the name the scan has reached if it stopped early.
-
-        Matches of several index entries can be far apart.
-        """
+        """Return the next names, and the name that the scan has reached if it stopped early."""
         if not entries:
             return self.tables.names(self.names.kind(kind), after=after, limit=limit), None
         if len(entries) == 1:

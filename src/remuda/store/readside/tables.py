@@ -20,9 +20,7 @@ _AFTER_ALL = "~"
 """Sorts after every name."""
 
 ADDED: ChangeCode = 1
-
 MODIFIED: ChangeCode = 2
-
 DELETED: ChangeCode = 3
 
 

@@ -1,10 +1,7 @@
 """Backup and inspection of a store's file, also while a process has it open.
 
-A backup is one consistent snapshot, compact, and gets its name only when it is complete and on disk. Its secrets are
-sealed, so it reveals none without the key file.
-
-An inspection only reads. Each read sees one committed state, as with any SQLite reader. Documents are returned as they
-are stored, with sealed secrets.
+A backup is one consistent snapshot, compact, and gets its name only when it is complete and on disk. An inspection only
+reads, each time one committed state. Secrets stay sealed in both.
 """
 
 import contextlib

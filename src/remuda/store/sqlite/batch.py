@@ -146,8 +146,7 @@ class Batch:
     ) -> ResourceT:
         """Write an object under the next version and return it with that version.
 
-        A write that a caller requests is limited in size. One that the store makes itself is not: it has to be able to
-        remove finalizers of every object it has accepted.
+        Only a write that a caller requests is limited in size: the store itself must be able to remove any finalizer.
         """
         number = self._side.names.kind(kind)
         resource = self._with_next_version(resource)

@@ -83,10 +83,7 @@ class Maintenance:
 
 
 async def check_integrity(file: OpenFile, executor: Executor, report: Callable[[Integrity, str], None]) -> None:
-    """Check the whole file, table by table, in an executor of low priority.
-
-    A disk error meanwhile proves nothing: the content stays unchecked, and the next process that opens it tries again.
-    """
+    """Check the whole file, table by table, at low priority. After a disk error the content stays unchecked."""
     report("checking", "")
     try:
         damage = await _damage(file, executor)

@@ -95,11 +95,7 @@ class Writer:
             await asyncio.shield(self._idle)
 
     def _schedule(self) -> None:
-        """Build a batch soon, so that callers that are about to write can join it.
-
-        The callers of the last batch may be: they get a few iterations of the loop, which cost almost nothing if it is
-        idle.
-        """
+        """Build a batch in a few iterations of the loop, so that the callers of the last batch can join it."""
         if self._batch is None and not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._wait_for_requests, min(self._last_batch_size, _MAX_WAIT_ITERATIONS))
