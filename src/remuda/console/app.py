@@ -59,13 +59,9 @@ class ConsolePages:
         return HtmlPage(html, headers={"Content-Security-Policy": self._policy})
 
 
+@cache
 def script() -> Response:
     """Return the script. The browser revalidates it each time, so that it never runs one of an earlier release."""
-    return _script()
-
-
-@cache
-def _script() -> Response:
     content = files("remuda.console").joinpath("static", _SCRIPT).read_bytes()
     headers = {
         "Content-Type": "text/javascript; charset=utf-8",

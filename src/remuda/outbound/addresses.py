@@ -56,10 +56,8 @@ class AddressPolicy:
 
     def allows(self, address: IpAddress) -> bool:
         plain = unmapped(address)
-        return self._is_allowed(plain) or all(map(_is_public, _with_embedded(plain)))
-
-    def _is_allowed(self, address: IpAddress) -> bool:
-        return any(address in network for network in self.allowed)
+        is_listed = any(plain in network for network in self.allowed)
+        return is_listed or all(map(_is_public, _with_embedded(plain)))
 
 
 def unmapped(address: IpAddress) -> IpAddress:

@@ -63,8 +63,7 @@ class Codec(Generic[ResourceT]):
     """Encodes and decodes the documents of one kind."""
 
     def __init__(self, kind: Kind[ResourceT], sealer: Sealer) -> None:
-        self._kind = kind
-        self._sealer = sealer
+        self._kind, self._sealer = kind, sealer
         self._prefix = msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.name})[:-1] + b","
         self._plain_encoder = msgspec.json.Encoder()
         self._plain_decoder = msgspec.json.Decoder(kind.type)

@@ -81,3 +81,8 @@ class Resource(StoredStruct, frozen=True):
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
+
+
+def at_version(resource: ResourceT, version: str) -> ResourceT:
+    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
+    return msgspec.structs.replace(resource, metadata=metadata)

@@ -37,7 +37,6 @@ from remuda.region.kinds.common import GIB, IpRange, gib_of
 from remuda.region.kinds.filestorage import (
     FILE_STORAGE,
     Attachment,
-    AttachmentStatus,
     FileStorage,
     FileStorageClass,
     FileStorageSpec,
@@ -314,24 +313,16 @@ def _usage(status: FileStorageStatus) -> UsageRead | None:
 
 
 def _read_attachment(attachment: Attachment, status: FileStorageStatus) -> AttachmentStatusRead:
-    network = attachment.network_id
+    network, path = attachment.network_id, status.mount_path
     observed = next((each for each in status.attachments if each.network_id == network), None)
     if observed is None:
         return AttachmentStatusRead(network_id=network, provisioning_status="pending")
     return AttachmentStatusRead(
         network_id=network,
         provisioning_status=_STATUS.get(observed.provisioning_status, "provisioning"),
-        mount_source=_mount_source(attachment, status.mount_path),
-        mount_options=_mount_options(observed),
+        mount_source=f"{attachment.ip_range.start_ip}:{path}" if path and attachment.ip_range is not None else "",
+        mount_options={} if observed.ip_range is None else {"remoteports": _ports(observed.ip_range)},
     )
-
-
-def _mount_source(attachment: Attachment, path: str) -> str:
-    return f"{attachment.ip_range.start_ip}:{path}" if path and attachment.ip_range is not None else ""
-
-
-def _mount_options(observed: AttachmentStatus) -> dict[str, str]:
-    return {} if observed.ip_range is None else {"remoteports": _ports(observed.ip_range)}
 
 
 def _ports(found: IpRange) -> str:

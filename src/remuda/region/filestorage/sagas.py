@@ -5,7 +5,7 @@ import msgspec
 from remuda.access.principal import Requester
 from remuda.operations.saga import Work
 from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of
 from remuda.quota.sagas import CreatePorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.filestorage import rules
@@ -23,10 +23,6 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
     requester: Requester
 
 
-def _charge(work: Work[NewStorage], payer: ProjectRef) -> Charge:
-    return rules.charge_of(work.input.storage, work.id, payer, work.input.requested.spec.size_gib * GIB)
-
-
 async def _build(_: CreatePorts, work: Work[NewStorage]) -> FileStorage:
     new = work.input
     return rules.new_storage(new.storage, new.requested, new.attachments, new.requester.principal, operation=work.id)
@@ -39,7 +35,9 @@ CREATE_STORAGE = create_saga(
     id_of=lambda new: new.storage,
     create_step="create-storage",
     build=_build,
-    charge=_charge,
+    charge=lambda work, payer: rules.charge_of(
+        work.input.storage, work.id, payer, work.input.requested.spec.size_gib * GIB
+    ),
     reference=rules.reference_of,
 )
 

@@ -194,9 +194,7 @@ class ApiClient:
     ) -> None:
         self.requests: Counter[tuple[Verb, str]] = Counter()
         self.server = login.server
-        self._login = login
-        self._clock = clock
-        self._retry_for_s = retry_for_s
+        self._login, self._clock, self._retry_for_s = login, clock, retry_for_s
         retries = Retries(
             total_s=retry_for_s,
             is_attempt_limited=True,

@@ -40,9 +40,7 @@ class GarbageCollector:
     ) -> None:
         self._reader = reader
         self._registry: Registry = reader.registry
-        self._known = known
-        self._writer = writer
-        self._referrer_reader = referrer_reader
+        self._known, self._writer, self._referrer_reader = known, writer, referrer_reader
         self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
         self._has_work = asyncio.Event()
         self._has_work.set()

@@ -43,10 +43,6 @@ def page_of(found: Sequence[JournalEntry], limit: int) -> LogPage:
     return LogPage(entries, entries[-1].position if len(found) > limit else None)
 
 
-def _entry(record: Record, now: datetime, position: int) -> JournalEntry:
-    return JournalEntry(position=position, time=now, data=bytes(record.data).decode())
-
-
 def new_journal(record: Record) -> Journal:
     """Return a new journal for the subject of a record."""
     spec = JournalSpec(stream=record.stream, subject=record.subject)
@@ -57,7 +53,10 @@ def with_records(journal: Journal, records: Sequence[Record], now: datetime) -> 
     """Return a journal with these records, unless it has them already, without the oldest ones beyond its limits."""
     entries = journal.spec.entries
     next_position = entries[-1].position + 1 if entries else 1
-    new = [_entry(record, now, position) for position, record in enumerate(records, next_position)]
+    new = [
+        JournalEntry(position=position, time=now, data=bytes(record.data).decode())
+        for position, record in enumerate(records, next_position)
+    ]
     if any(known.time == now and known.data == new[0].data for known in entries):
         return journal
     kept: list[JournalEntry] = []
@@ -108,12 +107,8 @@ class JournalLog:
     ) -> None:
         self.lost = 0
         """Records that could not be stored although their write succeeded."""
-        self._known = known
-        self._writer = writer
-        self._barrier = barrier
-        self._clock = clock
-        self._backoffs = backoffs
-        self._retry_queue = retry_queue
+        self._known, self._writer, self._barrier = known, writer, barrier
+        self._clock, self._backoffs, self._retry_queue = clock, backoffs, retry_queue
         self._sinks = sinks
         self._locks: WeakValueDictionary[str, _JournalLock] = WeakValueDictionary()
         self._log = structlog.get_logger()

@@ -18,7 +18,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unreadable, Unsealable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.index import OWNER
 from remuda.store.readside.ingest import Ingest
@@ -139,13 +139,11 @@ class Mirror:
     ) -> None:
         self._kind = kind
         self._number = reader.names.kind(kind)
-        self._codec = codec
-        self._reader = reader
+        self._codec, self._reader = codec, reader
         self._feed: Feed = reader.feed(kind)
         self._ingest = Ingest(reader.tables, reader.names)
         self._unreadable = known.unreadable(kind)
-        self._clock = clock
-        self._on_changes = on_changes
+        self._clock, self._on_changes = clock, on_changes
         self._log = structlog.get_logger().bind(kind=kind.qualified)
 
     async def apply(self, changes: Sequence[Change]) -> None:
@@ -240,7 +238,7 @@ class Mirror:
                 self._unreadable.pop(head.name, None)
                 if previous is None:
                     return None
-                last = _at(previous, head.resource_version)
+                last = at_version(previous, head.resource_version)
                 return _State(last, self._codec.encode(last))
             self._log.error("unreadable object skipped", name=head.name, cause=error.message)
             self._unreadable[head.name] = head.version
@@ -278,11 +276,6 @@ def stripped(document: msgspec.Raw | bytes) -> bytes:
     decoded = msgspec.json.decode(document)
     decoded["metadata"].pop("managedFields", None)
     return msgspec.json.encode(decoded)
-
-
-def _at(resource: Resource, version: str) -> Resource:
-    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
-    return msgspec.structs.replace(resource, metadata=metadata)
 
 
 def _sliced(items: Sequence[ItemT]) -> Iterator[list[ItemT]]:

@@ -43,9 +43,7 @@ class ResourceApi(Generic[ResourceT]):
     """The requests of one kind in one namespace."""
 
     def __init__(self, kind: Kind[ResourceT], client: ApiClient, *, namespace: str) -> None:
-        self.kind = kind
-        self._client = client
-        self._namespace = namespace
+        self.kind, self._client, self._namespace = kind, client, namespace
         self._path = f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
 
     async def create(self, document: bytes, name: str) -> bytes:

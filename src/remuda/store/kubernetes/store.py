@@ -70,9 +70,7 @@ class TableMaintenance:
     """The recurring work of one open store: compaction of the tables, retention of journals."""
 
     def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: MaintenanceSettings) -> None:
-        self._reader = reader
-        self._log = log
-        self._clock = clock
+        self._reader, self._log, self._clock = reader, log, clock
         self._settings = settings
         self._floor = 0
         self._changes = 0

@@ -43,8 +43,7 @@ class DeliveryBarrier:
     """Waits until informers have published a write."""
 
     def __init__(self, reader: Reader, *, timeout_s: float) -> None:
-        self._reader = reader
-        self._timeout_s = timeout_s
+        self._reader, self._timeout_s = reader, timeout_s
 
     async def wait(self, written: Written[ResultT]) -> ResultT:
         """Return the result of a write when every reader sees it."""
@@ -138,9 +137,7 @@ class Writer:
         self._registry: Registry = reader.registry
         self._known = known
         self._references = References(reader, known, apis)
-        self._apis = apis
-        self._codecs = codecs
-        self._retry_queue = retry_queue
+        self._apis, self._codecs, self._retry_queue = apis, codecs, retry_queue
         self._backoffs = backoffs
 
     async def create(self, desired: ResourceT) -> Written[ResourceT]:

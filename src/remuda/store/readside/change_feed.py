@@ -44,9 +44,7 @@ class Feed:
     """The tail of one kind's history."""
 
     def __init__(self, kind: str, *, reached: int, floor: int, keep: int, keep_bytes: int) -> None:
-        self.kind = kind
-        self.reached = reached
-        self.floor = floor
+        self.kind, self.reached, self.floor = kind, reached, floor
         self.ticks = 0
         self.closed: Exception | None = None
         """The error that readers get once the store is closed."""

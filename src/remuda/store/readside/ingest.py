@@ -20,16 +20,11 @@ Later = Callable[[Callable[[], None]], None]
 _ENTRIES_PER_STEP = 500
 
 
-def _run_now(work: Callable[[], None]) -> None:
-    work()
-
-
 class Ingest:
     """Writes changes into the tables of one connection. Call it inside a transaction."""
 
     def __init__(self, tables: Tables, names: Names) -> None:
-        self._tables = tables
-        self._names = names
+        self._tables, self._names = tables, names
 
     def put(
         self,
@@ -77,7 +72,7 @@ class Ingest:
         self._remove_entries(number, last.name, entries[:_ENTRIES_PER_STEP])
         for start in range(_ENTRIES_PER_STEP, len(entries), _ENTRIES_PER_STEP):
             remove = partial(self._remove_entries, number, last.name, entries[start : start + _ENTRIES_PER_STEP])
-            (later or _run_now)(remove)
+            remove() if later is None else later(remove)
         return committed_change(revision, last, previous if before is not None else None)
 
     def forget(self, kind: Kind[ResourceT], previous: ResourceT) -> None:

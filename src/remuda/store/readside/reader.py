@@ -135,13 +135,10 @@ class Reader:
         clock: Clock,
         settings: ReaderSettings,
     ) -> None:
-        self.registry = registry
-        self.tables = tables
-        self.names = names
+        self.registry, self.tables, self.names = registry, tables, names
         self.settings = settings
         self.storage = Storage(tables.connection.filename)
-        self._clock = clock
-        self._codecs = codecs
+        self._clock, self._codecs = clock, codecs
         self._cache = Cache(settings.cache_bytes)
         self._orders = ScanPlanner(tables)
         self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}

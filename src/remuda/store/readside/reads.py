@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
 from remuda.store.contract import Bookmark, Change, Dependency, Event, Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
@@ -72,7 +70,7 @@ def filtered(change: CommittedChange[ResourceT], labels: Mapping[str, str]) -> C
     now = change.code != DELETED and _has_labels(event.resource, labels)
     if now:
         return event if was else Change("added", event.version, event.resource)
-    return Change("deleted", event.version, _at(before, event.version)) if was else None
+    return Change("deleted", event.version, at_version(before, event.version)) if was else None
 
 
 def committed_change(
@@ -100,11 +98,6 @@ def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> CommittedChan
 
 def _has_labels(resource: Resource, labels: Mapping[str, str]) -> bool:
     return labels.items() <= resource.metadata.labels.items()
-
-
-def _at(resource: ResourceT, version: str) -> ResourceT:
-    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
-    return msgspec.structs.replace(resource, metadata=metadata)
 
 
 def _parse(version: str) -> int:

@@ -19,13 +19,8 @@ from remuda.kernel.errors import Invalid
 from remuda.store.contract import field_index
 from remuda.store.kinds import Kind
 from remuda.store.readside.sql import TABLES, Sql, storage_error
-from remuda.store.sqlite.executor import Executor, run_in
-from remuda.store.sqlite.file import OpenFile, check_header, opening_error
+from remuda.store.sqlite.file import check_header, opening_error
 from remuda.store.sqlite.maintenance import damage_of
-
-
-async def back_up(file: OpenFile, executor: Executor, target: Path) -> None:
-    await run_in(executor, lambda: copy_store(file.connect, target))
 
 
 def copy_store(connect: Callable[[], apsw.Connection], target: Path) -> None:

@@ -20,7 +20,7 @@ from remuda.store.codec import Codec
 from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Entry, LogPage, Record
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.cache import CachedObject
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.index import OWNER, Names, reference_index
@@ -116,8 +116,7 @@ class Batch:
         self.now = now
         self.second = now.replace(microsecond=0)
         """The present time with the precision of documents."""
-        self.version = version
-        self.floor = floor
+        self.version, self.floor = version, floor
         self.is_dirty = False
         self.on_published: list[Callable[[], None]] = []
         self._side = side
@@ -267,8 +266,7 @@ class Batch:
 
     def _with_next_version(self, resource: ResourceT) -> ResourceT:
         self.version += 1
-        metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
-        return msgspec.structs.replace(resource, metadata=metadata)
+        return at_version(resource, str(self.version))
 
     def _entry(self, kind: Kind[ResourceT], name: str) -> CachedObject[ResourceT] | None:
         key = self._side.names.kind(kind), name

@@ -30,9 +30,7 @@ class Maintenance:
     """The recurring work of one open store."""
 
     def __init__(self, side: WriteSide, writer: Writer, *, clock: Clock, settings: MaintenanceSettings) -> None:
-        self._side = side
-        self._writer = writer
-        self._clock = clock
+        self._side, self._writer, self._clock = side, writer, clock
         self._settings = settings
 
     async def run(self) -> None:
@@ -112,12 +110,9 @@ async def _damage(file: OpenFile, executor: Executor) -> str:
 
 def damage_of(run: Sql, table: str) -> str:
     """Return the damage of one table and its indexes, or an empty text."""
-    found = run(f"PRAGMA integrity_check({_quoted(table)})")
+    quoted = table.replace('"', '""')
+    found = run(f'PRAGMA integrity_check("{quoted}")')
     if found == [("ok",)]:
         return ""
     lines = [line for (text,) in found for line in str(text).splitlines() if not line.startswith("***")]
     return "; ".join(lines[:3])
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

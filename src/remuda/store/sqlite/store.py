@@ -26,7 +26,7 @@ from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite import rules
-from remuda.store.sqlite.backup import back_up
+from remuda.store.sqlite.backup import copy_store
 from remuda.store.sqlite.batch import LogTables, WriteSide
 from remuda.store.sqlite.executor import Executor, ThreadExecutor, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
@@ -146,7 +146,7 @@ class SqliteStore(Reads):
         """Write a consistent copy of the store to `target` while it stays in use."""
         if self._is_closed:
             raise StoreClosed(str(self._file.path))
-        await back_up(self._file, self._background, target)
+        await run_in(self._background, lambda: copy_store(self._file.connect, target))
 
     async def close(self) -> None:
         """Finish pending writes, accept no new ones, and close the file. Closing twice is allowed."""

@@ -39,8 +39,7 @@ class _Request:
     __slots__ = ("apply", "error", "future", "result")
 
     def __init__(self, apply: Apply, future: asyncio.Future[Any]) -> None:
-        self.apply = apply
-        self.future = future
+        self.apply, self.future = apply, future
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -65,9 +64,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._side = side
         self._connection = side.tables.connection
-        self._executor = executor
-        self._clock = clock
-        self._path = path
+        self._executor, self._clock, self._path = executor, clock, path
         self._queue: deque[_Request] = deque()
         self._taken: list[_Request] = []
         self._last_batch_size = 0
