@@ -107,9 +107,9 @@ def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchP
 
 def unsynced_controllers(controllers: Iterable[Controller]) -> Iterable[tuple[str, str]]:
     """Yield the controllers because of which the process is not ready, with the reason."""
-    for driver in controllers:
-        if not driver.is_synced:
-            yield driver.name, "The controller has not finished its first resync."
+    for controller in controllers:
+        if not controller.is_synced:
+            yield controller.name, "The controller has not finished its first resync."
 
 
 PortsT = TypeVar("PortsT", bound=ServicePorts)
@@ -167,7 +167,7 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         """
         await self.seed()
         self._background.start("recovery", self._recovery.run)
-        self._background.start("forgetting", self._recovery.run_retention)
+        self._background.start("retention", self._recovery.run_retention)
         for name, task in self.background():
             self._background.start(name, task)
         for controller in self.running_controllers.values():

@@ -106,7 +106,7 @@ def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
 
 @dataclass(frozen=True, slots=True)
 class OpenProviders:
-    """Providers by the ids of their regions; implements region's `Providers`."""
+    """Providers by the ids of their regions; implements `ProviderSource`."""
 
     providers: Mapping[str, Provider]
     screens: Screens = field(default_factory=dict)

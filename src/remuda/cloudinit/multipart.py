@@ -110,7 +110,7 @@ def looks_like_headers(payload: bytes) -> bool:
 
 
 def read_message(payload: bytes) -> tuple[Entity, Multipart]:
-    """Return a multipart message and its split body, or raise Unrecognized; `leaves` reads the parts."""
+    """Return a multipart message and its split body, or raise UnrecognizedUserData; `leaves` reads the parts."""
     message = _entity(payload)
     if message is None or not message.is_multipart:
         raise unsupported()
@@ -123,7 +123,7 @@ def read_message(payload: bytes) -> tuple[Entity, Multipart]:
 
 
 def leaves(split: Multipart, deepest: int = DEEPEST) -> Iterator[tuple[Entity, bytes]]:
-    """Yield every part without parts of its own, with its content, in order, or raise Unrecognized."""
+    """Yield every part without parts of its own, with its content, in order, or raise UnrecognizedUserData."""
     for number, leaf in enumerate(_walk(split, deepest)):
         if number == _MOST_PARTS:
             raise _too_many()

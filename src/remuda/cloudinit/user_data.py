@@ -43,7 +43,7 @@ def is_gzip(data: bytes) -> bool:
 
 
 def parts(data: bytes, *, deepest: int = DEEPEST) -> list[Part]:
-    """Return the parts of user data in order, none if it is empty, or raise Unrecognized."""
+    """Return the parts of user data in order, none if it is empty, or raise UnrecognizedUserData."""
     if not data:
         return []
     payload = _unpacked(data) if is_gzip(data) else data

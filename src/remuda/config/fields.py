@@ -1,4 +1,4 @@
-"""Descriptions and checks of settings, written beside their types: `Annotated[int, About("…")]`.
+"""Descriptions and checks of settings, written beside their types: `Annotated[int, Description("…")]`.
 
 The settings page, `remuda config show` and the messages for invalid values are generated from them. A check returns why
 a value is invalid, with the remedy, or None.
@@ -127,15 +127,11 @@ def check_provider_type(text: str) -> Problem:
 
 
 def check_organization(text: str) -> Problem:
-    if is_id(text):
-        return None
-    return "is not the id of an organization: write the one that the API shows, not its name"
+    return None if is_id(text) else "is not the id of an organization: write the one that the API shows, not its name"
 
 
 def check_uuid(text: str) -> Problem:
-    if _UUID.fullmatch(text):
-        return None
-    return "is not a UUID: write one in lower case, with its four dashes"
+    return None if _UUID.fullmatch(text) else "is not a UUID: write one in lower case, with its four dashes"
 
 
 def check_percentage(number: int) -> Problem:

@@ -83,18 +83,18 @@ def from_file(
 ) -> Iterator[SourceValue | UnknownSetting]:
     for key, value in content.items():
         name = ".".join((*above, key))
-        called = f"{name} in {path}"
+        shown = f"{name} in {path}"
         if name in SETTINGS:
             base = path.absolute().parent
             yield SourceValue(
-                setting=SETTINGS[name], value=value, is_text=False, origin=str(path), display_name=called, base=base
+                setting=SETTINGS[name], value=value, is_text=False, origin=str(path), display_name=shown, base=base
             )
         elif name not in _sections():
-            yield UnknownSetting(f"{called} is not a setting: {_meant(name)}")
+            yield UnknownSetting(f"{shown} is not a setting: {_meant(name)}")
         elif isinstance(value, dict):
             yield from from_file(value, path, (*above, key))
         else:
-            yield UnknownSetting(f"{called} is not a table: write its settings below [{name}].")
+            yield UnknownSetting(f"{shown} is not a table: write its settings below [{name}].")
 
 
 def from_environment(environment: Mapping[str, str]) -> Iterator[SourceValue | UnknownSetting]:

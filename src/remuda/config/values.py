@@ -61,7 +61,7 @@ def from_text(annotation: Any, text: str) -> Any:
 
 
 def read(annotation: Any, raw: Any, about: Description, *, base: Path) -> Any:
-    """Return the value of a setting, or raise Wrong. Relative paths start at `base`."""
+    """Return the value of a setting, or raise InvalidValue. Relative paths start at `base`."""
     annotation = _without_none(annotation)
     _check_form(annotation, raw)
     arguments = get_args(annotation)

@@ -53,8 +53,8 @@ def _rebuild(tables: Tables, names: Names, kind: Kind[Any], codec: Codec[Any]) -
         for name in page:
             row = tables.find(number, name)
             assert row is not None, "a name in the objects table has a document"
-            terms = index_entries(kind, codec.decode(row.document, name))
-            tables.add_entries(name, names.indexed(number, sorted(terms)))
+            entries = index_entries(kind, codec.decode(row.document, name))
+            tables.add_entries(name, names.indexed(number, sorted(entries)))
         after = page[-1]
 
 
