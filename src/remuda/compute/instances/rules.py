@@ -297,7 +297,7 @@ INSTANCE_VIEW = etag_view(read_instance, writable_instance)
 
 
 _SURPLUS = "GivingBack"
-_MESSAGE = "what it no longer costs is being given back"
+_MESSAGE = "unused quota is being released"
 
 
 def charged_gpus(instance: ComputeInstance) -> int:

@@ -34,9 +34,9 @@ class NameTaken(AlreadyExists):
     def __init__(self, name: str, *, is_settled: bool) -> None:
         super().__init__("instance", name)
         self.message = (
-            f"The network has an instance named {name!r} already: choose another name."
+            f"The network already has an instance named {name!r}: choose another name."
             if is_settled
-            else f"An instance named {name!r} is being made or deleted on this network: try again a little later."
+            else f"An instance named {name!r} is being created or deleted on this network: try again later."
         )
 
 
