@@ -20,7 +20,7 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import is_deleting
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
-from remuda.quota.ports import Charge, Ledger, ProjectRef
+from remuda.quota.ports import Charge, ProjectRef, QuotaLedger
 from remuda.quota.reservation import reserve
 from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
 from remuda.region.networks.schema import NetworkRead
@@ -65,7 +65,7 @@ class InstancePorts:
     """Ports of the create saga."""
 
     store: Store
-    identity: Ledger
+    identity: QuotaLedger
     region: NetworkLookup
 
 
@@ -154,7 +154,7 @@ class UpdatePorts:
     """Ports of the update saga."""
 
     store: Store
-    identity: Ledger
+    identity: QuotaLedger
 
 
 def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:
