@@ -214,7 +214,7 @@ print('edits', n, 'files', len(edits))
 if words:
     pat = re.compile(r'(?<![\w])(' + '|'.join(map(re.escape, sorted(words, key=len, reverse=True))) + r')(?![\w])')
     k = 0
-    files = [p for r in ROOTS for p in pathlib.Path(r).rglob('*.py') if p.name != 'test_vocabulary.py'] + [*pathlib.Path('docs').rglob('*.md'), *pathlib.Path('.').glob('*.md')]
+    files = [p for r in ROOTS for p in pathlib.Path(r).rglob('*.py') if p.name not in {'test_vocabulary.py', 'vocabulary.py'}] + [*pathlib.Path('docs').rglob('*.md'), *pathlib.Path('.').glob('*.md')]
     for p in files:
         t = p.read_text()
         if p.suffix == '.md': t2 = re.sub(r'`[^`\n]+`|```.*?```', lambda m: pat.sub(lambda x: words[x.group(1)], m.group()), t, flags=re.S)

@@ -227,7 +227,7 @@ def test_every_event_of_a_timeline_is_described_with_its_facts() -> None:
 
 
 def test_the_reasons_of_the_page_are_those_of_the_code() -> None:
-    lines = rows("timeline-and-explain.md", "Reason | `who`")
+    lines = rows("timeline-and-explain.md", "Reason | `resolvedBy`")
     assert {named(reason)[0]: who for reason, who, _ in lines} == {
         word: each.resolver for word, each in REASONS.items()
     }

@@ -8,12 +8,10 @@ not allowed at all; when nothing is left, the file goes. `python -m tools.words 
 No name of the reference contract has a retired word in it, so none needs an exception.
 """
 
-import ast
 import gc
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,162 +21,19 @@ from tools.shape import homonyms
 from tools.source import (
     Module,
     Piece,
-    docstrings,
     gerund_modules,
     mutating_predicates,
-    opens_with_a_question,
     other_files,
     pieces_of,
     predicates,
     read_modules,
     untyped_predicates,
 )
-from tools.words import Position, find_words, is_name, matches, pieces
+from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES
+from tools.words import Findings, find_words, is_name, matches, pieces, retired, with_forms
 
 ALLOWANCE = Path(__file__).with_name("vocabulary_allowance.json")
 LONGEST_FILE = 500
-
-WORDS: tuple[str, ...] = (
-    "anew",
-    "asker, askers",
-    "assembly, assemblies, assemble, assembles, assembled, assembling",
-    "bell, bells",
-    "clockwork",
-    "combiner, combiners",
-    "departure, departures, departed",
-    "desk, desks",
-    "destruction, destructions",
-    "duty, duties",
-    "errand, errands",
-    "familiar",
-    "footing, footings",
-    "give back, gives back, gave back, given back, giving back",
-    "ground, grounds",
-    "held for good",
-    "held the loop, holds the loop",
-    "house, houses, household",
-    "in care",
-    "in hand",
-    "judge, judges, judged, judging, judgement",
-    "law, laws",
-    "leftover, leftovers",
-    "let go, lets go, letting go",
-    "livery",
-    "look after, looks after, looked after, looking after",
-    "look at everything, looks at everything, looked at everything",
-    "made again, make again, makes again, making again",
-    "meadow, meadows",
-    "mend, mends, mended, mending",
-    "odd server, odd servers, odd match, odd matches",
-    "paddock, paddocks",
-    "patience",
-    "people",
-    "pulse, pulses",
-    "put together, puts together",
-    "ranch",
-    "refuse, refuses, refusing, refusal, refusals",
-    "retelling",
-    "rights",
-    "room, rooms",
-    "roster, rosters",
-    "seat, seats",
-    "shelf, shelves, shelved",
-    "sight, sights, sighted, sighting, sightings",
-    "small server",
-    "stamp, stamps",
-    "stray, strays",
-    "tack room",
-    "take back, takes back, took back, taken back, taking back",
-    "takes it along, taken along",
-    "tray, trays",
-    "unmake, unmakes, unmade, unmaking",
-    "unsought",
-    "untold",
-    "wakeable",
-    "watchman, watchmen",
-    "wish, wishes",
-    "witness, witnesses, witnessed, witnessing",
-)
-"""Words that stand nowhere in the source, each with its other forms."""
-
-ACTORS = ("anybody", "everybody", "nobody", "somebody", "whoever")
-"""Words for actors that a text should name: caller, client, controller, operator, provider, user."""
-
-NAME_WORDS: tuple[str, ...] = (
-    "answer, answers, answered",
-    "connections cut",
-    "edge",
-    "given up, gave up",
-    "handlers",
-    "hold, held",
-    "holding, holdings",
-    "lane, lanes",
-    "look, looked, looking",
-    "marked",
-    "news",
-    "odd",
-    "operations obstructed",
-    "pass, passes",
-    "peek, peeked, peeking",
-    "place, places, placed, placing",
-    "promise, promised, promises",
-    "refused",
-    "reply, replies",
-    "right",
-    "said",
-    "says",
-    "scan finds",
-    "sentence, sentences",
-    "server made",
-    "settle, settles, settling",
-    "stands, standing",
-    "told",
-    "turn, turns",
-    "vouched, vouches, vouching",
-    "wanted",
-)
-"""Words that may stand in a sentence, but in no identifier, module name, key, path or other text without spaces."""
-
-PACKAGE_NAME_WORDS: Mapping[str, tuple[str, ...]] = {
-    "remuda.identity.quotas": ("head, heads", "row, rows"),
-    "remuda.reconcile": ("breaker, breakers", "holders", "scan, scans", "wake, wakes, waking"),
-    "remuda.store.readside": ("term, terms",),
-}
-"""The same for words that are right in other packages: a database has rows, a provider has a circuit breaker."""
-
-_NAMES = """
-Absences absences acting Again AllTold Asked Asking asking Assembled at_work AtWork Before before_of begun_compute
-begun_identity begun_region check_every client_wire Cloud clouding Clouds clouds Delivery doing Driver drivers
-DriverSettings Exit Finds first_looks_per_s FirstStart Flight Followed followed Following following Freshness
-give_up hand_of Here holder_of IdentityLink ImageDriver IN_CARE intent_life is_founded is_gone is_overtaken
-_is_there is_there Joining Keeping Kept _Kept Keys Landed Late let_others_run Life links Lives lives Looking Making
-may_come Noun nouns OURS OwnerHolds Passes Passing Past Recent RegionLink RoleBook Scan scan_found ScanSettings
-seeing SelfDescription Shown Slots stuck_after Tagged Term There Together turn_of TurnQuery Turns untag Upstream
-upstream usage_kept Verbs verbs Visit Waking waking WatchHere WatchThere Welcome welcome Where wire
-"""
-NAMES = frozenset(_NAMES.split())
-"""Identifiers, and keys of the same spelling, that are gone; other names may have their words."""
-
-_MODULES = """
-absences answers askers asking assembling assembly called charging clockwork clouds combining control controllers
-delivery departures desk doing driver duties edge ending entry errands familiar following footing going gone ground
-handlers heads holders holdings in_hand judging keeping kept lanes leaving leftovers linking links lives looking
-making mending nouns passes passing past patience peeking people places placing projecting pulse recent refusals
-replies retelling rights room rooms rosters rows scans seeing seen settling shelf sight sightings slots small stamps
-standing strays telling term terms together tray turns unmaking upstream verbs visits waking wanting where wire
-"""
-MODULES = frozenset(_MODULES.split())
-"""Modules and packages that are gone."""
-
-NAME_PATTERNS = (r"Called[A-Z]\w*", r"\w*[a-z]Seen", r"Seen\w*")
-"""Families of such names."""
-
-PACKAGE_NAMES: Mapping[str, frozenset[str]] = {
-    "remuda.http": frozenset({"Watched", "within"}),
-    "remuda.identity.login": frozenset({"Entry"}),
-    "remuda.reconcile": frozenset({"Run"}),
-}
-"""Identifiers that are gone in one package and right in others: an operation has runs, a log has entries."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -186,7 +41,7 @@ def _without_garbage_collection() -> Iterator[None]:
     """Halve the time: the collector would walk all syntax trees again and again. They go when the file is done."""
     gc.disable()
     yield
-    for each in (modules, source, matches):
+    for each in (modules, source, found, matches):
         each.cache_clear()
     gc.enable()
 
@@ -201,24 +56,9 @@ def source() -> Sequence[Piece]:
     return tuple(pieces(modules(), other_files()))
 
 
-def pieces_below(package: str) -> list[Piece]:
-    """Return the pieces of a package. A package that is gone would check nothing: name its successor instead."""
-    found = {module.path for module in modules() if f"{module.name}.".startswith(f"{package}.")}
-    assert found, f"there is no package {package}: name the one that took its place"
-    return [piece for piece in source() if piece.path in found]
-
-
-def with_forms(entries: Iterable[str]) -> dict[str, Sequence[str]]:
-    split = ([form.strip() for form in entry.split(",")] for entry in entries)
-    return {key: forms for key, *forms in split}
-
-
-def exact_names(names: Iterable[str], among: Iterable[Piece]) -> dict[str, list[Position]]:
-    found: dict[str, list[Position]] = {name: [] for name in names}
-    for piece in among:
-        if piece.text in found and is_name(piece):
-            found[piece.text].append(Position(piece.path, piece.line))
-    return found
+@cache
+def found() -> Mapping[str, Findings]:
+    return retired(modules(), source())
 
 
 def allowed() -> dict[str, dict[str, int]]:
@@ -255,69 +95,50 @@ def explain(key: str, found: Sequence[object], limit: int) -> str:
 
 
 def test_retired_words_stand_nowhere() -> None:
-    check("words", find_words(with_forms(WORDS), source()))
+    check("words", found()["words"])
 
 
 def test_texts_name_the_actor() -> None:
-    check("actors", find_words(with_forms(ACTORS), source()))
+    check("actors", found()["actors"])
 
 
 def test_retired_words_stand_in_no_name() -> None:
-    check("words in names", find_words(with_forms(NAME_WORDS), source(), where=is_name))
+    check("words in names", found()["words in names"])
 
 
 @pytest.mark.parametrize("package", PACKAGE_NAME_WORDS)
 def test_words_of_other_packages_stand_in_no_name_of_this_one(package: str) -> None:
-    found = find_words(with_forms(PACKAGE_NAME_WORDS[package]), pieces_below(package), where=is_name)
-    check(f"words in names of {package}", found)
+    check(f"words in names of {package}", found()[f"words in names of {package}"])
 
 
 def test_retired_names_are_gone() -> None:
-    check("names", exact_names(NAMES, source()))
+    check("names", found()["names"])
 
 
 def test_families_of_retired_names_are_gone() -> None:
-    names = [piece for piece in source() if piece.kind == "name"]
-    check(
-        "families of names",
-        {
-            pattern: [Position(piece.path, piece.line) for piece in names if re.fullmatch(pattern, piece.text)]
-            for pattern in NAME_PATTERNS
-        },
-    )
+    check("families of names", found()["families of names"])
 
 
 @pytest.mark.parametrize("package", PACKAGE_NAMES)
 def test_names_of_other_packages_are_gone_from_this_one(package: str) -> None:
-    check(f"names of {package}", exact_names(PACKAGE_NAMES[package], pieces_below(package)))
+    check(f"names of {package}", found()[f"names of {package}"])
 
 
 def test_predicates_return_a_bool_and_change_nothing() -> None:
-    found = predicates(modules())
-    assert found, "there are predicates to look at"
+    named = predicates(modules())
+    assert named, "there are predicates to look at"
     check(
         "predicates",
         {
-            "do not return a bool": [f"{each.module}.{each.node.name}" for each in untyped_predicates(found)],
-            "change something": [f"{each.module}.{each.node.name}" for each in mutating_predicates(found)],
+            "do not return a bool": [f"{each.module}.{each.node.name}" for each in untyped_predicates(named)],
+            "change something": [f"{each.module}.{each.node.name}" for each in mutating_predicates(named)],
         },
     )
 
 
 def test_docstrings_open_with_what_they_define() -> None:
-    opening = [
-        (owner, piece)
-        for module in modules()
-        for owner, piece in docstrings(module)
-        if opens_with_a_question(piece.text)
-    ]
-    kinds = {"modules": ast.Module, "classes": ast.ClassDef, "functions": ast.FunctionDef | ast.AsyncFunctionDef}
-    found = {
-        name: [Position(*piece[2:]) for owner, piece in opening if isinstance(owner, kind)]
-        for name, kind in kinds.items()
-    }
-    others = [Position(*piece[2:]) for owner, piece in opening if not isinstance(owner, tuple(kinds.values()))]
-    check("docstrings that open with a question", found | {"others": others})
+    section = "docstrings that open with a question"
+    check(section, found()[section])
 
 
 def test_modules_are_named_after_nouns() -> None:

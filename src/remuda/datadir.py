@@ -1,9 +1,8 @@
-"""Data directory of a process: its files and their checks.
+"""Data directory of a process, which only its owner can enter: its files and their checks.
 
-All data of a process is in one directory that only its owner can enter: the store's file, the file with the sealing
-keys, the files of the simulated clouds and, for scripts, `credentials.json`. While the process runs, `process.json`
-contains its address, for commands on the same machine. A store is never opened with other keys than it was sealed with,
-and an empty file is not taken for a new store if it was in use before: a first start would hide the loss.
+It has the store, the sealing keys, the simulated clouds and, for scripts, `credentials.json`; while the process runs,
+also its address in `process.json`. A store is never opened with other keys than it was sealed with, and an empty file
+is not taken for a new store if it was in use before.
 """
 
 import contextlib
@@ -40,12 +39,10 @@ class DataDirectory:
 
     @property
     def keys(self) -> Path:
-        """The file with the sealing keys."""
         return self.path / "keys.json"
 
     @property
     def credentials(self) -> Path:
-        """The file with credentials for scripts."""
         return self.path / "credentials.json"
 
     @property

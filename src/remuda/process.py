@@ -1,15 +1,10 @@
 """Process: the embedded store and all services on one event loop, from the first start to a clean stop.
 
-All its data is in one directory (`datadir`), which is created at the first start. A backup of the store does not
-contain the keys: they need their own. The listening socket is opened before the services start, so that they know their
-address, and so that a first start without a free port changes nothing.
-
-It stops on SIGTERM or SIGINT, also during the start, which it finishes first: requests in progress are finished, then
-the services stop their background work, then the store is closed. A second signal aborts the requests, and a third one
-ends the process at once. It also starts after `kill -9`.
-
-The log has one JSON object per line, all through one sink. Context variables, such as the id of the reconcile or of the
-operation, are in every line.
+The listening socket is opened before the services start, so that they know their address, and so that a first start
+without a free port changes nothing. On SIGTERM or SIGINT, also during the start, requests in progress are finished,
+then the services stop their background work, then the store is closed. A second signal aborts the requests, and a third
+one ends the process at once. It also starts after `kill -9`. The log has one JSON object per line, with context
+variables such as the id of the operation.
 """
 
 import asyncio
@@ -94,9 +89,8 @@ _SWITCH_INTERVAL_S = 0.0005
 def prepare_interpreter() -> None:
     """Tune Python for a process that runs a store; call it once, when everything is imported.
 
-    The event loop hands the interpreter over to the commit thread after Python's switch interval: with the default of 5
-    ms a commit waits several times as long as for the disk. And what is loaded now lives as long as the process, so
-    full collections, which block the event loop, need not visit it.
+    With the default switch interval of 5 ms, a commit waits for the interpreter several times as long as for the disk.
+    Freezing spares full collections, which block the event loop, everything that is loaded now.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.collect()
@@ -126,7 +120,6 @@ class ProcessPorts:
     clock: Clock
     randomness: Randomness
     sealer: Sealer
-    """The sealer of the store."""
     metrics: CollectorRegistry
     """The metrics shown at `/metrics`. A series appears when it is created."""
     closing: asyncio.Event
@@ -148,9 +141,7 @@ class ProcessServices:
 
 
 Services = Callable[[ProcessPorts], AbstractAsyncContextManager[ProcessServices]]
-"""Builds the services. Entering starts their background work, such as controllers, without waiting for it; leaving
-stops it: then all requests are finished, and the store is still open.
-"""
+"""Builds the services. Entering starts their background work; leaving stops it, when all requests are finished."""
 
 
 class _Stop:
@@ -158,9 +149,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
-        """Set by the first one."""
         self.abort: Callable[[], None] = lambda: None
-        """Called by the second one."""
 
 
 async def run(
@@ -170,10 +159,7 @@ async def run(
     services: Services,
     kinds: Registry,
 ) -> None:
-    """Run until a signal. `announce` is called with the address as soon as the process accepts requests.
-
-    `kinds` are the stored kinds of the services.
-    """
+    """Run until a signal. `announce` is called with the address as soon as the process accepts requests."""
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
         with _signals() as stop:

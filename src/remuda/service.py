@@ -107,9 +107,9 @@ def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchP
 
 def unsynced_controllers(controllers: Iterable[Controller]) -> Iterable[tuple[str, str]]:
     """Yield the controllers because of which the process is not ready, with the reason."""
-    for driver in controllers:
-        if not driver.is_synced:
-            yield driver.name, "The controller has not finished its first resync."
+    for controller in controllers:
+        if not controller.is_synced:
+            yield controller.name, "The controller has not finished its first resync."
 
 
 PortsT = TypeVar("PortsT", bound=ServicePorts)
@@ -119,8 +119,8 @@ ServicesT = TypeVar("ServicesT")
 class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     """A service: its API, operations, controllers and background tasks over its ports.
 
-    A subclass declares them; this class decides in which order they are built, started and stopped. What a subclass
-    needs in these methods, such as clients, it creates before it calls `super().__init__`.
+    A subclass declares them, and creates what it needs for that before it calls `super().__init__`; this class decides
+    in which order they are built, started and stopped.
     """
 
     table: ClassVar[Table]
@@ -162,12 +162,12 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     async def start(self) -> None:
         """Seed the store, then start the recovery of operations, the background tasks and the controllers.
 
-        Background tasks are first because some of them subscribe to events: a change that happens after the first
-        resync of a controller must reach it.
+        Background tasks come first, since some subscribe to events that must reach controllers after their first
+        resync.
         """
         await self.seed()
         self._background.start("recovery", self._recovery.run)
-        self._background.start("forgetting", self._recovery.run_retention)
+        self._background.start("retention", self._recovery.run_retention)
         for name, task in self.background():
             self._background.start(name, task)
         for controller in self.running_controllers.values():

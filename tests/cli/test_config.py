@@ -72,4 +72,4 @@ def test_a_configuration_that_cannot_be_used_is_one_sentence_and_nothing_is_made
 def test_a_role_that_there_is_not_is_one_sentence(tmp_path: Path) -> None:
     bindings = {"REMUDA_IDENTITY__ROLE_BINDINGS": '[{ subject = "a@b.c", roles = ["cook"] }]'}
     told = refused(tmp_path / "data", environment=bindings)
-    assert "role_bindings[0].roles names the role cook, which does not exist: name one of " in told
+    assert "role_bindings[0].roles names the role cook, which does not exist: use one of " in told

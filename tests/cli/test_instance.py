@@ -127,10 +127,10 @@ def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:
     assert "Creation of the instance was requested by " in events[0]
     assert "The instance is provisioned." in events[-1]
     assert len(user("instance", "timeline", "past", "--limit", "2").splitlines()) == 3
-    assert user.json("instance", "timeline", "past")[-1]["sentence"] in events[-1]
+    assert user.json("instance", "timeline", "past")[-1]["message"] in events[-1]
     assert len(user("instance", "timeline", "past", "-o", "name").split()) == len(events)
     assert user("instance", "explain", "past").startswith("The instance is provisioned")
-    assert user.json("instance", "explain", "past")["waits"] == []
+    assert user.json("instance", "explain", "past")["waitingFor"] == []
     assert user("instance", "explain", "past", "-o", "name") == f"{user.json('instance', 'explain', 'past')['state']}\n"
     gone = user.json("instance", "show", "past")["metadata"]["id"]
     user("instance", "delete", "past", "--yes", "--wait")
@@ -153,7 +153,7 @@ def test_who_was_let_in_is_in_the_timeline_and_what_let_in_is_not(user: Terminal
 def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Terminal, remuda_up: Cloud) -> None:
     make(user, "frail", "--wait")
     remuda("sim", "fail", "frail", "--data", str(remuda_up.running.data))
-    until(lambda: user("instance", "explain", "frail", "-o", "name") == "broken\n")
+    until(lambda: user("instance", "explain", "frail", "-o", "name") == "failed\n")
     first, second, third = user("instance", "explain", "frail").splitlines()
     assert first == "The instance was provisioned, and its server failed."
     assert second.endswith("UTC): the host died.")
@@ -161,7 +161,7 @@ def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Term
     user("instance", "update", "frail", "--image", "debian-12-amd64", "--yes", "--wait")
     told = user("instance", "timeline", "frail").splitlines()
     assert len([line for line in told if "The server was rebuilt or replaced." in line]) == 1
-    assert not [line for line in told if "its server is made anew" in line]
+    assert not [line for line in told if "the server is being rebuilt or replaced" in line]
     assert user("instance", "explain", "frail").startswith("The instance is provisioned and running")
 
 
@@ -253,7 +253,7 @@ def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Ter
 def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
     make(user, "taken", "--wait")
     again = ("instance", "create", "taken", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)
-    assert user.refused(*again) == "The network has an instance named 'taken' already: choose another name."
+    assert user.refused(*again) == "The network already has an instance named 'taken': choose another name."
     said = user.refused("instance", "create", "b a d", *again[3:])
     assert said.startswith("NAME 'b a d' is not valid: use 1 to 63 letters, ")
     said = user.refused("network", "delete", "taken-net", "--yes")

@@ -23,11 +23,11 @@ def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
     make(user, "planned", "--public-ip", "--wait")
     before = user.json("instance", "show", "planned")
     shown = user("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
-    assert "Lost      The public address is given back" in shown
-    assert "\n          Everything on the root disk is lost.\n" in shown
+    assert "Lost      The public address is released" in shown
+    assert "\n          Data on the root disk is lost.\n" in shown
     assert f"private address {before['status']['privateIP']}" in shown
     assert "Quota     gpus 0 -> 1 (+1), floatingips 1 -> 0 (-1)\n" in shown
-    assert "Downtime  It is down while a server starts" in shown
+    assert "Downtime  The instance is down while the server starts" in shown
     told = user.json("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
     assert told["isDestructive"]
     assert f"Hash      {told['hash']}\n" in shown
@@ -45,8 +45,8 @@ def test_a_plan_says_that_the_quota_does_not_allow_it_and_nothing_is_done(user: 
     try:
         shown = user("instance", "plan", "dear", "--flavor", "sim-gpu-8")
         sentence = (
-            "It would be refused: it takes 1 more of gpus, and the quota of its project and organization leaves 0. "
-            "Delete something that is not needed, or have the quota raised."
+            "The update would be rejected: it needs 1 more of gpus, and the quota of project and organization has 0 "
+            "left. Delete unused resources, or request more quota."
         )
         assert f"\nBlocked   {sentence}\n" in shown
         code, shown, said = user.typed("instance", "update", "dear", "--flavor", "sim-gpu-8", "--yes")
@@ -77,9 +77,9 @@ def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Te
     small = flavor_of(user, "grow")
     code, shown, said = user.typed("instance", "update", "grow", "--flavor", "sim-standard-4")
     assert code == 1
-    assert "Lost      Everything on the root disk is lost.\n" in shown
+    assert "Lost      Data on the root disk is lost.\n" in shown
     assert said == (
-        "Its server is replaced. It loses its root disk, its SSH host keys and what runs on it. "
+        "The server is replaced. The instance loses its root disk, its SSH host keys and its running programs. "
         "Confirmation needs a terminal: add --yes to confirm.\n"
     )
     assert flavor_of(user, "grow") == small
@@ -111,11 +111,11 @@ def test_programs_get_the_instance_alone(user: Terminal) -> None:
 
 
 def plan(name: str, *, is_destructive: bool = True, **more: Any) -> dict[str, Any]:
-    steps = [{"kind": "replace", "sentence": "So.", "changes": []}]
+    steps = [{"kind": "replace", "message": "So.", "changes": []}]
     return PLAN | {
         "hash": HASHES[name],
         "isDestructive": is_destructive,
-        "sentence": f"It is {name}.",
+        "message": f"It is {name}.",
         "steps": steps,
         **more,
     }

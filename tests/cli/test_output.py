@@ -128,13 +128,13 @@ def test_every_plan_says_all_that_it_holds(path: Path) -> None:
     if not plan["steps"]:
         assert shown == "Nothing would change.\n"
         return
-    sentences = [plan["sentence"], plan["downtime"]["sentence"], plan["hash"]]
-    sentences += [each["sentence"] for each in plan["lost"]]
-    sentences += [each["sentence"] for step in plan["steps"] for each in (step, *step["changes"])]
-    sentences += [each["value"] for each in plan["survives"] if each.get("value")]
+    sentences = [plan["message"], plan["downtime"]["message"], plan["hash"]]
+    sentences += [each["message"] for each in plan["destroyed"]]
+    sentences += [each["message"] for step in plan["steps"] for each in (step, *step["changes"])]
+    sentences += [each["value"] for each in plan["preserved"] if each.get("value")]
     sentences += [f"{each['kind']} {each['before']} -> {each['after']}" for each in plan["quota"] if each["delta"]]
     assert [each for each in sentences if each not in shown] == []
-    assert ("Lost      Nothing.\n" in shown) == (not plan["lost"])
+    assert ("Lost      Nothing.\n" in shown) == (not plan["destroyed"])
 
 
 def test_a_plan_fits_into_a_narrow_terminal() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from remuda.app.services import example_instance
 from remuda.config.schema import RegionConfig
 from remuda.config.settings import catalogues
-from remuda.identity.credentials import SmallServer
+from remuda.identity.credentials import ExampleInstance
 from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
@@ -19,7 +19,7 @@ NOBLE, JAMMY = "33333333-3333-3333-3333-333333333333", "b1f0c0de-0001-4000-8000-
 DEBIAN = "b1f0c0de-0003-4000-8000-000000000003"
 
 
-def chosen(clouds: Mapping[str, SimCatalogue] = CLOUDS, private: tuple[str, ...] = ()) -> SmallServer | None:
+def chosen(clouds: Mapping[str, SimCatalogue] = CLOUDS, private: tuple[str, ...] = ()) -> ExampleInstance | None:
     security = RegionSecurity((RegionOrganization("somebody"),))
     regions = [
         ConfiguredRegion(
@@ -41,7 +41,7 @@ def with_changed(**changes: Any) -> dict[str, SimCatalogue]:
 
 def test_it_is_the_smallest_flavor_with_the_newest_ubuntu_in_the_first_region_by_name() -> None:
     """The newest for instances, that is: NOBLE is an image for the nodes of clusters."""
-    assert chosen() == SmallServer(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=JAMMY)
+    assert chosen() == ExampleInstance(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=JAMMY)
 
 
 def test_a_region_that_not_everybody_sees_is_passed_over() -> None:

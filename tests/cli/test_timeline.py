@@ -20,7 +20,7 @@ def event(number: int, **more: Any) -> dict[str, Any]:
         "time": "2026-03-04T05:06:07Z",
         "event": "Moved",
         "cause": {"type": "observation"},
-        "sentence": f"n{number}.",
+        "message": f"n{number}.",
     } | more
 
 

@@ -73,7 +73,7 @@ def test_without_a_process_and_its_last_address_the_next_one_can_be_named(stoppe
 
 def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
     nobody = ("--subject", "nobody@example.com")
-    told = "the subject 'nobody@example.com' is no user: give the e-mail address or the id of one that there is."
+    told = "the subject 'nobody@example.com' is not a user: use the e-mail address or the id of an existing user."
     with running(tmp_path) as one:
         assert denied(tmp_path, *nobody) == told
         one.stop()
@@ -96,7 +96,7 @@ def test_without_a_store_or_its_keys_it_is_one_sentence(tmp_path: Path) -> None:
         assert denied(data, *ADMIN).startswith(f"There is no key file {data}/keys.json")
         create_keyring_file(data / "keys.json", SystemRandomness())
         assert denied(data, *ADMIN) == (
-            "The request was not sealed with this system's keys: run the command with the data directory of this one."
+            "The request was sealed with other keys: run the command with the data directory of this system."
         )
         (data / "keys.json").write_text("{}")
         assert denied(data, *ADMIN) == f"{data}/keys.json is not a key file: restore it from its backup."

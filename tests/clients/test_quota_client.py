@@ -13,7 +13,7 @@ from remuda.clients import transport as clients
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.client import QuotaClient
-from remuda.quota.ports import Amount, Charge, ProjectRef, StaleTokenError
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef, StaleTokenError
 from tests.kit.both_transports import TRANSPORTS, FollowedServices, followed, quota_client_of
 from tests.kit.identity.environment import ORGANIZATIONS, expect
 
@@ -35,7 +35,7 @@ async def asked(directory: Path, transport: str) -> AsyncIterator[tuple[Followed
 def charge(payer: ProjectRef, number: int = 1, committed: int = 2) -> Charge:
     operation, owner = (f"f0000000-0000-4000-800{part}-00000000000{number}" for part in (1, 2))
     return Charge(
-        payer=payer, operation=operation, kind="networks.x.y", id=owner, amounts=(Amount("networks", committed),)
+        payer=payer, operation=operation, kind="networks.x.y", id=owner, amounts=(ChargeAmount("networks", committed),)
     )
 
 
@@ -52,23 +52,23 @@ async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path
     async with asked(tmp_path, transport) as (environment, client, place):
         store = environment.system.store
         for _ in range(2):
-            await client.refer(place, REFERENCE)
+            await client.add_reference(place, REFERENCE)
         assert (await store.get(Project, place.project)).metadata.finalizers.count(REFERENCE) == 1
         with pytest.raises(NotFound):
-            await client.refer(replace(place, project=ABSENT), REFERENCE)
+            await client.add_reference(replace(place, project=ABSENT), REFERENCE)
         with pytest.raises(Invalid):
-            await client.refer(place, "nonsense")
+            await client.add_reference(place, "nonsense")
 
         root = environment.system.identity.client(environment.system.identity.root)
         path = f"{ORGANIZATIONS}/{place.organization}/projects/{place.project}"
         expect(await root.delete(path), 202)
         with pytest.raises(Malformed, match="being deleted"):
-            await client.refer(place, f"{REFERENCE}0")
+            await client.add_reference(place, f"{REFERENCE}0")
         assert await client.has_project(place.organization, place.project), "it is kept"
         for _ in range(2):
-            await client.unrefer(place, REFERENCE)
+            await client.remove_reference(place, REFERENCE)
         await environment.system.identity.eventually("the project is gone", lambda: _lacks(client, place))
-        await client.unrefer(place, REFERENCE)
+        await client.remove_reference(place, REFERENCE)
 
 
 @each_transport
@@ -80,7 +80,7 @@ async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, 
             await client.allocate(wanted)
         assert await _used(environment, place) == 2
         assert await client.confirm(wanted)
-        await client.change(replace(wanted, amounts=(Amount("networks", 3),)))
+        await client.change(replace(wanted, amounts=(ChargeAmount("networks", 3),)))
         assert await _used(environment, place) == 3
         with pytest.raises(AlreadyExists):
             await client.allocate(replace(wanted, operation=ABSENT))
@@ -102,7 +102,7 @@ async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, tra
             await client.change(replace(charge(place, committed=1), fencing_token=1))
         held = await client.find_allocation(charge(place))
         assert held is not None
-        assert held.amounts == {Amount("networks", 3)}
+        assert held.amounts == {ChargeAmount("networks", 3)}
         await client.release(charge(place))
         with pytest.raises(StaleTokenError):
             await client.allocate(replace(charge(place), fencing_token=1))

@@ -179,7 +179,7 @@ async def test_c12_a_stored_prefix_that_is_none_is_said_and_mended_by_another_on
     await rest(compute, 5)
     told = await said(compute, instance)
     assert told.reason == "Errored"
-    assert f"networking.allowedSourceAddresses has {prefix!r}, which is no IPv4 prefix" in told.message
+    assert f"networking.allowedSourceAddresses has {prefix!r}, which is not an IPv4 prefix" in told.message
     assert await written(compute, instance, networking={"allowedSourceAddresses": [prefix]}) == (400, 400)
     assert await written(compute, instance, networking={"allowedSourceAddresses": ["10.9.0.0/16"]}) == (200, 202)
     await compute.until(instance, "provisioned")

@@ -82,7 +82,7 @@ async def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_i
     refused = await compute.root.post(f"{at(instance)}/stop")
     assert (refused.status, refused.json["code"]) == (500, "inconsistent")
     assert {each.state for each in at_cloud(compute)} == {"running"}
-    waits = (await compute.root.get(f"{at(instance)}/explain")).json["waits"]
+    waits = (await compute.root.get(f"{at(instance)}/explain")).json["waitingFor"]
     assert [each["reason"] for each in waits] == ["AmbiguousServer"]
 
 

@@ -22,8 +22,8 @@ async def test_b02_a_timeline_tells_what_happened_and_what_caused_it(compute: Co
     times = [datetime.fromisoformat(each["time"]) for each in events]
     assert times == sorted(times, reverse=True)
     first, asked = events[-1], next(each for each in events if each["event"] == "DeletionRequested")
-    assert first["sentence"] == "Creation of the instance was requested by ann@example.com."
-    assert asked["sentence"] == "Deletion was requested by ann@example.com."
+    assert first["message"] == "Creation of the instance was requested by ann@example.com."
+    assert asked["message"] == "Deletion was requested by ann@example.com."
     for each in (first, asked):
         assert (each["cause"]["type"], each["cause"]["actor"]) == ("request", "ann@example.com")
         assert len(each["cause"]["traceID"]) == 32
@@ -126,17 +126,17 @@ async def test_b02_explain_follows_an_instance_through_its_life(compute: Compute
     path = f"{at(instance)}/explain"
     early = expect(await tenant.client.get(path), 200)
     assert early["state"] in {"pending", "waiting"}
-    assert [wait["who"] for wait in early["waits"]] == ["itself"]
+    assert [wait["resolvedBy"] for wait in early["waitingFor"]] == ["controller"]
     await compute.until(instance, "provisioned")
     settled = expect(await tenant.client.get(path), 200)
-    assert (settled["state"], settled["waits"]) == ("provisioned", [])
-    assert settled["sentences"] == ["The instance is provisioned and running."]
+    assert (settled["state"], settled["waitingFor"]) == ("provisioned", [])
+    assert settled["messages"] == ["The instance is provisioned and running."]
     await tenant.client.delete(at(instance))
     going = expect(await tenant.client.get(path), 200)
-    assert (going["state"], going["waits"][0]["reason"]) == ("deleting", "Deprovisioning")
+    assert (going["state"], going["waitingFor"][0]["reason"]) == ("deleting", "Deprovisioning")
     await compute.until_gone(instance)
     gone = expect(await tenant.client.get(path), 200)
-    assert (gone["state"], gone["incarnation"]) == ("gone", settled["incarnation"])
+    assert (gone["state"], gone["incarnation"]) == ("deleted", settled["incarnation"])
 
 
 async def test_what_is_done_to_a_running_instance_is_told_with_who_did_it(compute: ComputeEnvironment) -> None:
@@ -146,7 +146,7 @@ async def test_what_is_done_to_a_running_instance_is_told_with_who_did_it(comput
     assert (await tenant.client.send("POST", f"{at(instance)}/reboot", query={"hard": "true"})).status == 202
     events = await timeline(tenant.client, instance)
     rebooted = next(each for each in events if each["event"] == "Rebooted")
-    assert rebooted["sentence"] == "The instance was rebooted (hard) by ann@example.com."
+    assert rebooted["message"] == "The instance was rebooted (hard) by ann@example.com."
     assert (rebooted["cause"]["type"], rebooted["facts"]) == ("request", {"hard": True})
 
 
@@ -160,8 +160,8 @@ async def test_who_was_let_in_is_told_and_what_lets_in_is_not(compute: ComputeEn
     events = await timeline(tenant.client, instance)
     handed, opened = events[:2]
     assert (handed["event"], opened["event"]) == ("KeyHandedOut", "ConsoleOpened")
-    assert opened["sentence"] == "The address of the console was read by ann@example.com."
-    assert handed["sentence"].startswith("The private SSH key was read by ")
+    assert opened["message"] == "The address of the console was read by ann@example.com."
+    assert handed["message"].startswith("The private SSH key was read by ")
     assert [each["cause"]["type"] for each in (handed, opened)] == ["request", "request"]
     assert opened["cause"]["actor"] == "ann@example.com"
     assert len(handed["cause"]["traceID"]) == 32
@@ -193,9 +193,7 @@ async def test_explain_says_who_stopped_it_and_that_nobody_did(compute: ComputeE
     compute.region.north.operator.stop(elsewhere)
     for each in (asked, elsewhere):
         await compute.awaited(each, lambda reply: reply.json["status"].get("powerState") == "Stopped", "stopped")
-    lines = [
-        expect(await tenant.client.get(f"{at(each)}/explain"), 200)["sentences"][-1] for each in (asked, elsewhere)
-    ]
+    lines = [expect(await tenant.client.get(f"{at(each)}/explain"), 200)["messages"][-1] for each in (asked, elsewhere)]
     assert lines[0].startswith("The instance was stopped by ann@example.com at ")
     assert lines[1].startswith("The instance was stopped without a request to Remuda: ")
 
@@ -208,11 +206,11 @@ async def test_explain_says_that_a_region_has_no_room_and_what_can_be_done(compu
     await compute.clock.sleep(60.0)
     told_of = [expect(await tenant.client.get(f"{at(each)}/explain"), 200) for each in instances]
     (waiting,) = [each for each in told_of if each["state"] != "provisioned"]
-    (wait,) = waiting["waits"]
-    assert (wait["reason"], wait["who"]) == ("NoCapacity", "user")
-    assert wait["sentence"].startswith("The region has no capacity for this flavor (since ")
-    assert wait["since"] < waiting["askedAt"]
-    assert waiting["sentences"][-1].startswith("A user who may update the instance can resolve this. Wait, ")
+    (wait,) = waiting["waitingFor"]
+    assert (wait["reason"], wait["resolvedBy"]) == ("NoCapacity", "user")
+    assert wait["message"].startswith("The region has no capacity for this flavor (since ")
+    assert wait["since"] < waiting["observedAt"]
+    assert waiting["messages"][-1].startswith("A user who may update the instance can resolve this. Wait, ")
 
 
 async def test_a_server_that_was_removed_behind_our_back_is_an_observation(compute: ComputeEnvironment) -> None:
@@ -228,5 +226,5 @@ async def test_a_server_that_was_removed_behind_our_back_is_an_observation(compu
     events = await timeline(tenant.client, instance)
     again = next(each for each in events if each["event"] == "MadeAgain")
     assert again["cause"]["type"] == "observation"
-    assert again["sentence"].startswith("The server is being created again: ")
+    assert again["message"].startswith("The server is being created again: ")
     await compute.until(instance, "provisioned")

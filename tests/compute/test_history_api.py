@@ -37,7 +37,7 @@ def read(*in_order: Entry, newer: str = "") -> list[EventRead]:
 
 def test_an_operation_goes_back_to_a_request_and_says_whose() -> None:
     (event,) = read(operation(1, "OperationStarted"), newer="a")
-    assert event.sentence == "Creation of the instance was requested by ann@acme.com."
+    assert event.message == "Creation of the instance was requested by ann@acme.com."
     cause = event.cause
     assert (cause.type, cause.actor, cause.trace_id, cause.operation_id) == ("request", "ann@acme.com", "t1", "op-1")
     assert event.facts == {"saga": "instance.create", "phase": "done"}
@@ -53,14 +53,14 @@ def test_a_controller_goes_back_to_a_wish_then_to_its_own_work() -> None:
     assert [each.cause.type for each in events] == ["generation", "reconcile", "generation", "request"]
     assert [each.cause.generation for each in events] == [2, 1, 1, 0]
     assert events[2].reason == "Building"
-    assert events[2].sentence == "The instance is not provisioned: being made."
+    assert events[2].message == "The instance is not provisioned: being made."
 
 
 def test_what_was_only_seen_is_an_observation() -> None:
     healthy: dict[str, Any] = {"type": "Healthy", "status": "False", "reason": "Errored", "message": "it crashed"}
     (event, _) = read(controller(1, "ServerMade"), controller(2, "ConditionChanged", **healthy))
     assert (event.cause.type, event.cause.reconcile_id) == ("observation", "r1")
-    assert event.sentence == "The instance is not healthy: it crashed."
+    assert event.message == "The instance is not healthy: it crashed."
 
 
 def test_what_has_no_uid_counts_to_the_incarnation_that_came_next() -> None:
@@ -128,9 +128,9 @@ SAGAS = Sagas([Saga(name="instance.create", input_type=Input, subject=lambda _: 
     [
         ("running", "", ["unknown", "unknown", "unknown"]),
         ("done", "", ["done", "done", "done"]),
-        ("undoing", "create", ["unknown", "failed", "not begun"]),
-        ("stuck", "create", ["unknown", "failed", "not begun"]),
-        ("undone", "create", ["undone", "failed", "not begun"]),
+        ("undoing", "create", ["unknown", "failed", "not started"]),
+        ("stuck", "create", ["unknown", "failed", "not started"]),
+        ("undone", "create", ["undone", "failed", "not started"]),
         ("undone", "", ["undone", "undone", "undone"]),
     ],
 )

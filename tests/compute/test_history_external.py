@@ -17,7 +17,7 @@ from tests.kit.identity.environment import expect
 
 def sentences(events: list[dict[str, Any]]) -> list[str]:
     """Return what is said, in the order in which it happened."""
-    return [each["sentence"] for each in events][::-1]
+    return [each["message"] for each in events][::-1]
 
 
 @pytest.mark.parametrize("is_off", [False, True])
@@ -36,8 +36,8 @@ async def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timelin
     events = await timeline(compute.root, instance)
     (again,) = [each for each in events if each["event"] == "MadeAgain"]
     assert again["cause"]["type"] == "observation"
-    assert again["sentence"].startswith("The server is being created again: ")
-    assert again["sentence"].endswith(
+    assert again["message"].startswith("The server is being created again: ")
+    assert again["message"].endswith(
         f". Data on its root disk is lost.{' The instance was stopped and is started.' if is_off else ''}"
     )
     read = await compute.read(instance)
@@ -63,7 +63,7 @@ async def test_a_stop_is_over_when_another_server_takes_the_place_of_the_one_tha
     (other,) = at_cloud(compute)
     compute.region.north.operator.stop(other.id)
     await rest(compute, 20)
-    sentences = expect(await compute.root.get(f"{at(instance)}/explain"), 200)["sentences"]
+    sentences = expect(await compute.root.get(f"{at(instance)}/explain"), 200)["messages"]
     assert sentences[-1].startswith("The instance was stopped without a request to Remuda: ")
 
 
@@ -91,9 +91,9 @@ async def test_c13_drift_is_shown_to_whoever_has_the_instance_until_it_is_over(c
     assert (drifted.status, drifted.message) == ("True", f"its image is {ROCKY}")
     shown = expect(await compute.root.get(f"{at(instance)}/explain"), 200)
     assert shown["state"] == "provisioned"
-    assert shown["sentences"][1].startswith("The server was changed at the provider (since ")
+    assert shown["messages"][1].startswith("The server was changed at the provider (since ")
     (event,) = [each for each in await timeline(compute.root, instance) if each["facts"].get("type") == "Drifted"]
-    assert event["sentence"] == f"The server was changed at the provider: its image is {ROCKY}."
+    assert event["message"] == f"The server was changed at the provider: its image is {ROCKY}."
     assert event["cause"]["type"] == "observation"
     await servers.rebuild_server(at_cloud(compute)[0].handle, DEBIAN)
     await rest(compute)
@@ -174,8 +174,8 @@ async def test_a_server_that_is_there_is_changed_or_stopped_and_not_made(compute
     await rest(compute)
     lines = sentences(await timeline(compute.root, instance))[before:]
     assert [line for line in lines if line.startswith("The instance is not provisioned: ")] == [
-        "The instance is not provisioned: the operation that changes it has not ended.",
-        "The instance is not provisioned: its server is being changed.",
+        "The instance is not provisioned: the update operation is still running.",
+        "The instance is not provisioned: the server is being updated.",
         "The instance is not provisioned: the server is stopping.",
     ]
 
@@ -189,7 +189,7 @@ async def test_what_is_gone_says_why_and_shows_nothing_that_is_for_us(compute: C
     await compute.store.delete(Network, tenant.network, uid=network.uid)
     await compute.until_gone(taken)
     why = [
-        expect(await tenant.client.get(f"{at(each)}/explain"), 200)["sentences"][0].partition("UTC: ")[2]
+        expect(await tenant.client.get(f"{at(each)}/explain"), 200)["messages"][0].partition("UTC: ")[2]
         for each in (given_up, taken)
     ]
     assert why == ["deletion was requested by ann@example.com.", "its network was deleted."]

@@ -128,4 +128,4 @@ def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:
 
 
 def test_a_word_that_nobody_thought_of_is_an_operators_to_look_at() -> None:
-    assert wait_of("SomethingNew").who == "operator"
+    assert wait_of("SomethingNew").resolved_by == "operator"

@@ -32,7 +32,7 @@ async def test_creates_that_are_refused_do_not_make_an_instance_that_is_gone_for
     instance = await lived(compute, tenant)
     await _refused(compute, instance)
     explained = expect(await tenant.client.get(f"{at(instance)}/explain"), 200)
-    assert explained["sentences"][0].endswith(": deletion was requested by ann@example.com.")
+    assert explained["messages"][0].endswith(": deletion was requested by ann@example.com.")
     assert len(await timeline(tenant.client, instance, limit="5")) == 5
 
 
@@ -44,7 +44,7 @@ async def test_creates_that_are_refused_do_not_hide_who_stopped_an_instance(comp
     await rest(compute, 20)
     await _refused(compute, instance)
     explained = expect(await tenant.client.get(f"{at(instance)}/explain"), 200)
-    assert explained["sentences"][-1].startswith("The instance was stopped by ann@example.com at ")
+    assert explained["messages"][-1].startswith("The instance was stopped by ann@example.com at ")
 
 
 async def test_an_instance_that_an_earlier_release_let_go_is_remembered(compute: ComputeEnvironment) -> None:

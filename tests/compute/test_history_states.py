@@ -26,7 +26,7 @@ PROTECTED = Protection(deletion=True, plan=True)
 UNDONE = Failure(code="unavailable", message="Identity does not answer.")
 CHANGED = msgspec.structs.replace(instance(FINE), metadata=msgspec.structs.replace(instance().metadata, generation=2))
 STALLED = said("Provisioning", "being made", "True", "Stalled")
-REPLACING = said("Replacing", "another server is put in its place: being brought up", "True", "Rebuilding")
+REPLACING = said("Replacing", "the server is being replaced: being brought up", "True", "Rebuilding")
 
 STATES: dict[str, ExplanationInput] = {
     "all is well": known(instance(FINE)),
@@ -42,8 +42,8 @@ STATES: dict[str, ExplanationInput] = {
         power=PowerRequest(is_stop=False, actor="bob@acme.com", time=SINCE),
     ),
     "it is new": known(showing(instance(), has_server=False), servers=[]),
-    "its server is being made": known(
-        instance(said("Provisioning", "its server is being made")),
+    "the server is being created": known(
+        instance(said("Provisioning", "the server is being created")),
         servers=[server("provisioning", "Provisioning", "being brought up")],
     ),
     "its server is stopping": known(
@@ -51,7 +51,7 @@ STATES: dict[str, ExplanationInput] = {
         servers=[server("provisioning", "Provisioning", "it is stopping", power_state="Stopping")],
     ),
     "its network is being made": known(
-        instance(said("Provisioning", "its server is being made")),
+        instance(said("Provisioning", "the server is being created")),
         servers=[server("provisioning", "DependencyNotReady", "its network is being made")],
     ),
     "its quota is missing": known(
@@ -66,12 +66,12 @@ STATES: dict[str, ExplanationInput] = {
     ),
     "its network is full": known(instance(said("AddressesExhausted", "its network has no free address"))),
     "its name is taken": known(
-        instance(said("NameTaken", "a server that is not its own has its name on its network")), servers=[]
+        instance(said("NameTaken", "a server of another owner has this name on the network")), servers=[]
     ),
     "its server never came up": known(instance(said("Errored", "it could not be brought up: no valid host was found"))),
     "it was just changed": known(CHANGED),
     "it is being replaced": known(
-        instance(said("Rebuilding", "its server is made anew: being brought up"), REPLACING),
+        instance(said("Rebuilding", "the server is starting"), REPLACING),
         servers=[server("provisioning", "Provisioning", "being brought up")],
     ),
     "its rebuild failed": known(
@@ -79,14 +79,14 @@ STATES: dict[str, ExplanationInput] = {
     ),
     "its server vanished just now": known(instance(FINE), servers=[]),
     "its server vanished": known(
-        instance(said("ServerVanished", "its server is not there, looking for it once more")), servers=[]
+        instance(said("ServerVanished", "the server was not found; confirming that")), servers=[]
     ),
     "its server is deleted by somebody": known(
-        instance(said("ServerDeleting", "its server is being deleted, and made again when that is gone"))
+        instance(said("ServerDeleting", "the server is being deleted and will be created again"))
     ),
     "it has two servers": known(instance(said("AmbiguousServer")), servers=[server(), server()]),
     "its network is being deleted": known(instance(FINE), network=GOING),
-    "its network is gone": known(instance(FINE), network=None),
+    "the network was deleted": known(instance(FINE), network=None),
     "an operation is open": known(instance(FINE), operations=[operation()]),
     "an operation is stuck": known(instance(FINE), operations=[operation("stuck", error=UNDONE, next_attempt=NOW)]),
     "region does not answer": known(instance(FINE), servers=None, network=None),
@@ -95,14 +95,14 @@ STATES: dict[str, ExplanationInput] = {
     "it is protected": known(instance(FINE, protection=PROTECTED)),
     "its project protects it": known(instance(FINE), policy=PROTECTED),
     "it is being deleted": known(
-        instance(said("Deprovisioning", "its server is being removed"), marked=True, protection=PROTECTED)
+        instance(said("Deprovisioning", "the server is being deleted"), marked=True, protection=PROTECTED)
     ),
     "a reason that nobody thought of": known(instance(said("Peculiar", "it hums"))),
 }
 
 
 def written(name: str, told: ExplanationRead) -> str:
-    return "".join(f"{line}\n" for line in (f"# {name}: {told.state}", *told.sentences))
+    return "".join(f"{line}\n" for line in (f"# {name}: {told.state}", *told.messages))
 
 
 def test_every_state_is_explained_as_it_is_written_down() -> None:
@@ -115,16 +115,16 @@ def test_every_state_is_explained_as_it_is_written_down() -> None:
 @pytest.mark.parametrize("name", STATES)
 def test_whatever_keeps_it_is_told_with_who_can_unblock_it_and_how(name: str) -> None:
     told = explain(STATES[name])
-    for wait in told.waits:
-        at = told.sentences.index(wait.sentence)
-        following = " ".join(told.sentences[at + 1 : at + 3])
-        assert ("No action is needed." if wait.who == "itself" else "can resolve this.") in following
-        assert wait.remedy in following or wait.who == "itself"
+    for wait in told.waiting_for:
+        at = told.messages.index(wait.message)
+        following = " ".join(told.messages[at + 1 : at + 3])
+        assert ("No action is needed." if wait.resolved_by == "controller" else "can resolve this.") in following
+        assert wait.remedy in following or wait.resolved_by == "controller"
 
 
 @pytest.mark.parametrize("name", STATES)
 def test_an_explanation_is_made_of_sentences(name: str) -> None:
-    for line in explain(STATES[name]).sentences:
+    for line in explain(STATES[name]).messages:
         assert line[0].isupper()
         assert line.endswith(".")
         assert not [bad for bad in ("..", " .", "::", "  ", ". :", "None") if bad in line]

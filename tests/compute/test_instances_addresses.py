@@ -66,8 +66,8 @@ async def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_w
     (told,) = [each for each in events if each["event"] == "AddressesChanged"]
     assert before["privateIP"] != after["privateIP"]
     assert told["cause"]["type"] == "observation"
-    assert told["sentence"] == (
-        f"It has other addresses than before: its private IP was {before['privateIP']} and is "
-        f"{after['privateIP']}, its MAC address was {before['macAddress']} and is {after['macAddress']}."
+    assert told["message"] == (
+        f"The addresses of the instance changed: private IP from {before['privateIP']} to {after['privateIP']}, "
+        f"MAC address from {before['macAddress']} to {after['macAddress']}."
     )
-    assert not [each["sentence"] for each in events if each["sentence"].endswith(": .")]
+    assert not [each["message"] for each in events if each["message"].endswith(": .")]

@@ -150,13 +150,13 @@ async def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone(world: Worl
         await process.run()
         taken = await process.try_to_run(SECOND)
         assert str(getattr(taken, "message", "")) == (
-            "The network has an instance named 'web' already: choose another name."
+            "The network already has an instance named 'web': choose another name."
         )
         (made,) = (await sagas.store.list(ComputeInstance)).items
         await sagas.store.delete(ComputeInstance, made.name, uid=made.uid)
         going = await process.try_to_run("cccccccc-0000-4000-8000-000000000003")
         assert str(getattr(going, "message", "")) == (
-            "An instance named 'web' is being made or deleted on this network: try again a little later."
+            "An instance named 'web' is being created or deleted on this network: try again later."
         )
         assert list(country.identity.held) == [(PAYER, FIRST)]
         await country.identity.release(charge_for(made))  # as at the end of its deletion, before it goes

@@ -104,7 +104,7 @@ async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_dele
     assert (await tenant.client.delete(at(first))).status == 202
     assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web"))) == (
         409,
-        "An instance named 'web' is being made or deleted on this network: try again a little later.",
+        "An instance named 'web' is being created or deleted on this network: try again later.",
     )
     winners: list[str] = []
     rounds = 0
@@ -128,4 +128,4 @@ async def test_m07_the_same_name_on_another_network_is_another_instance(compute:
     two = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web", networkId=second)))
     assert one != two
     status, sentence = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
-    assert (status, sentence) == (409, "The network has an instance named 'web' already: choose another name.")
+    assert (status, sentence) == (409, "The network already has an instance named 'web': choose another name.")

@@ -11,7 +11,7 @@ from remuda.compute.instances.rules import SCOPE, charge_for
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation
-from remuda.quota.ports import Amount, Charge, ProjectRef
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.crud import find
@@ -220,7 +220,7 @@ async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute
         operation="a0000000-0000-4000-8000-00000000000a",
         kind=INSTANCE.qualified,
         id=NOBODY,
-        amounts=(Amount("servers", 1),),
+        amounts=(ChargeAmount("servers", 1),),
     )
     await identity.allocate(charge)
     assert await identity.confirm(charge)
@@ -239,7 +239,7 @@ async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeEnvironment
     if is_released:
         await identity.release(charge)
     else:
-        amounts = (Amount("servers", 1), Amount("floatingips", 1))
+        amounts = (ChargeAmount("servers", 1), ChargeAmount("floatingips", 1))
         await identity.change(
             Charge(payer=charge.payer, operation=charge.operation, kind=charge.kind, id=charge.id, amounts=amounts)
         )

@@ -75,16 +75,16 @@ def kinds_of(plan: PlanRead) -> list[StepKind]:
 
 
 def things(plan: PlanRead) -> tuple[list[Attribute], list[Attribute]]:
-    return [each.thing for each in plan.lost], [each.thing for each in plan.survives]
+    return [each.attribute for each in plan.destroyed], [each.attribute for each in plan.preserved]
 
 
 @given(wants(), grounds())
 def test_no_change_is_no_step(instance: ComputeInstance, capabilities: frozenset[str]) -> None:
     plan = plan_of(instance, instance, capabilities)
-    assert (plan.steps, plan.lost, plan.is_destructive) == ((), (), False)
+    assert (plan.steps, plan.destroyed, plan.is_destructive) == ((), (), False)
     assert plan.downtime.extent == "none"
     assert all(each.delta == 0 for each in plan.quota)
-    assert plan.sentence == "Nothing changes."
+    assert plan.message == "Nothing changes."
 
 
 @given(wants(), wants(), grounds())
@@ -104,7 +104,7 @@ def test_a_plan_is_destructive_if_and_only_if_something_is_lost(
 ) -> None:
     plan = plan_of(other, one, capabilities)
     gives_up = one.spec.wants_public_ip and not other.spec.wants_public_ip
-    assert plan.is_destructive == bool(plan.lost) == bool(DISRUPTIVE & set(kinds_of(plan)) or gives_up)
+    assert plan.is_destructive == bool(plan.destroyed) == bool(DISRUPTIVE & set(kinds_of(plan)) or gives_up)
 
 
 @given(wants(), wants(), grounds())
@@ -131,7 +131,7 @@ def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
     assert kinds_of(plan) == sorted(kinds_of(plan), key=STEP_KINDS.index)
     assert len(DISRUPTIVE & set(kinds_of(plan))) <= 1, "one of them brings what the other would"
     assert all(step.changes for step in plan.steps)
-    assert all(change.sentence.endswith(".") for step in plan.steps for change in step.changes)
+    assert all(change.message.endswith(".") for step in plan.steps for change in step.changes)
 
 
 @given(wants(), wants())
@@ -242,18 +242,18 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     usual = plan_of(other, one, capabilities)
     told = plan_update(subject_of(state), side_of(one), side_of(other), capabilities)
     assert (told.hash, told.is_destructive, kinds_of(told)) == (usual.hash, usual.is_destructive, kinds_of(usual))
-    assert told.is_destructive == bool(told.lost)
+    assert told.is_destructive == bool(told.destroyed)
     (lost, survives), (usually_lost, usually_survives) = things(told), things(usual)
     has_memory = state is TO_BE_REPLACED
     assert set(lost) == set(usually_lost) - (set() if has_memory else {"memory"})
     is_anew = state in (REPLACED, TO_BE_REPLACED)
     assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_anew else {"memory"})
     if is_anew:
-        assert "already being rebuilt or replaced" in told.downtime.sentence
+        assert "already being rebuilt or replaced" in told.downtime.message
     else:
         assert told.downtime.extent == "none"
-        assert "no further downtime" in told.downtime.sentence
-    assert "while the instance runs" not in " ".join(step.sentence for step in told.steps)
+        assert "no further downtime" in told.downtime.message
+    assert "while the instance runs" not in " ".join(step.message for step in told.steps)
 
 
 @pytest.mark.parametrize("power", [None, "Running"])

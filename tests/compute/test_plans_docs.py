@@ -32,6 +32,6 @@ def test_the_table_of_changes_is_that_of_the_code() -> None:
 
 
 def test_every_word_of_a_plan_is_explained() -> None:
-    sentence = PAGE.partition("is lost or survives: ")[2].partition("(running programs)")[0]
+    sentence = PAGE.partition("is destroyed or preserved: ")[2].partition("(running programs)")[0]
     assert _names(sentence) == list(get_args(Attribute))
     assert set(get_args(Extent)) <= set(_names(PAGE.partition("`downtime.extent`")[2].partition("`quota`")[0]))

@@ -85,11 +85,11 @@ async def test_b02_c10_what_a_plan_tells_is_what_comes_of_it(compute: ComputeEnv
     told = await plan(tenant.client, instance, body)
     assert (await put(tenant.client, instance, body, plan=told["hash"])).status == 202
     after = await _seen(compute, instance)
-    for thing in named(told["survives"]):
+    for thing in named(told["preserved"]):
         assert after.things[thing] == before.things[thing], f"{thing} survives"
-    for thing in named(told["lost"]):
+    for thing in named(told["destroyed"]):
         assert after.things[thing] != before.things[thing], f"{thing} is lost"
-    for thing, value in (named(told["lost"]) | named(told["survives"])).items():
+    for thing, value in (named(told["destroyed"]) | named(told["preserved"])).items():
         assert not value or value == before.things[thing], f"{thing} is told as it is"
     assert (after.server == before.server) == ("replace" not in kinds(told))
     deltas = {each["kind"]: each["delta"] for each in told["quota"]}

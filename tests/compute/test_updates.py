@@ -208,7 +208,7 @@ async def test_c03_a_flavor_without_a_free_place_is_refused_before_anything_is_l
     for query in ({"dryRun": "true"}, {}):
         status, words = refusal(await put(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS), **query))
         assert status == 422
-        assert "sim-gpu-64, which has no free place in the region now" in words
+        assert "sim-gpu-64, for which the region has no capacity now" in words
     assert (await compute.read(instance))["spec"] == before["spec"]
     authority = await make_authority(compute, tenant.project)
     same = wanted(tenant, compute, metadata={"name": "taker-3"}, flavorId=GPUS, sshCertificateAuthorityId=authority)

@@ -20,7 +20,7 @@ async def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so(c
     before = machines(compute)
     back = await as_it_is(compute, instance, flavorId=STANDARD)
     told = await plan(compute.root, instance, back)
-    assert (told["isDestructive"], told["steps"], told["lost"]) == (False, [], [])
+    assert (told["isDestructive"], told["steps"], told["destroyed"]) == (False, [], [])
     assert (await put(compute.root, instance, back)).status == 202
     await compute.until(instance, "provisioned")
     assert machines(compute) == before
@@ -72,7 +72,7 @@ async def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stan
     told = await plan(compute.root, instance, await as_it_is(compute, instance, flavorId=other))
     assert kinds(told) == ["replace"]
     was = next(each["metadata"]["name"] for each in flavors if each["metadata"]["id"] == STANDARD)
-    assert was in told["steps"][0]["changes"][0]["sentence"]
+    assert was in told["steps"][0]["changes"][0]["message"]
 
 
 async def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and_who_waits_can_go_back(

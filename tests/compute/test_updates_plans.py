@@ -35,8 +35,8 @@ async def test_b02_c03_a_dry_run_tells_what_is_lost_and_what_survives_and_change
     read = (await tenant.client.get(at(instance))).json
     told = await plan(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS, networking={"publicIP": True}))
     assert kinds(told) == ["replace"]
-    assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys", "memory"}
-    survives = named(told["survives"])
+    assert set(named(told["destroyed"])) == {"rootDisk", "sshHostKeys", "memory"}
+    survives = named(told["preserved"])
     assert {name: survives[name] for name in ADDRESSES} == {name: read["status"][name] for name in ADDRESSES}
     assert (survives["id"], survives["name"]) == (instance, "instance")
     assert told["isDestructive"]
@@ -44,8 +44,8 @@ async def test_b02_c03_a_dry_run_tells_what_is_lost_and_what_survives_and_change
     assert {each["kind"]: each["delta"] for each in told["quota"]} == {"servers": 0, "gpus": 4, "floatingips": 0}
     (change,) = told["steps"][0]["changes"]
     assert change["field"] == "spec.flavorId"
-    assert "sim-standard-4" in change["sentence"]
-    assert "4 x H100" in change["sentence"]
+    assert "sim-standard-4" in change["message"]
+    assert "4 x H100" in change["message"]
     await compute.clock.sleep(60)
     assert await compute.store.get(ComputeInstance, instance) == before
     assert await held(compute) == [{"servers": 1, "floatingips": 1}]
@@ -123,13 +123,13 @@ async def test_b02_what_is_only_observed_makes_no_other_plan(compute: ComputeEnv
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     body = wanted(tenant, compute, flavorId=LARGE)
     early = await plan(tenant.client, instance, body)
-    assert "privateIP" not in {each["thing"] for each in early["survives"] if "value" in each}
+    assert "privateIP" not in {each["attribute"] for each in early["preserved"] if "value" in each}
     await compute.until(instance, "provisioned")
     assert (await tenant.client.post(at(instance, "stop"))).status == 202
     await compute.clock.sleep(30)
     late = await plan(tenant.client, instance, body)
     assert late["hash"] == early["hash"]
-    assert named(late["survives"])["privateIP"]
+    assert named(late["preserved"])["privateIP"]
 
 
 async def test_b02_an_instance_made_again_under_its_name_has_other_plans(compute: ComputeEnvironment) -> None:
@@ -156,7 +156,7 @@ async def test_b02_a_protected_instance_demands_the_plan_of_what_destroys_and_of
         demanded = _refused(await put(tenant.client, instance, body), "plan_required")
         assert demanded["isDestructive"]
         assert demanded == await plan(tenant.client, instance, body)
-    assert named(demanded["lost"]) == {"publicIP": read["status"]["publicIP"]}
+    assert named(demanded["destroyed"]) == {"publicIP": read["status"]["publicIP"]}
     assert (await compute.read(instance))["spec"] == read["spec"]
     harmless = wanted(tenant, compute, metadata={"description": "x"}, userData=encoded("#!/bin/sh\n"), **public)
     assert (await put(tenant.client, instance, harmless)).status == 202
@@ -214,7 +214,7 @@ async def test_m17_a_dry_run_says_that_the_change_would_be_refused_by_the_quota(
     await _limit(compute, tenant, gpus=3)
     told = await plan(tenant.client, instance, body)
     assert [each["reason"] for each in told["blockers"]] == ["QuotaExceeded"]
-    assert told["blockers"][0]["sentence"].startswith(
+    assert told["blockers"][0]["message"].startswith(
         "The update would be rejected: it needs 4 more of gpus, and the quota of project and organization has 3 left."
     )
     assert {**told, "blockers": []} == fits, "what is free is in no hash"
@@ -273,6 +273,6 @@ async def test_what_is_stopped_stays_so_when_it_is_rebuilt_and_starts_when_it_is
     assert (await tenant.client.post(at(instance, "stop"))).status == 202
     await compute.awaited(instance, lambda reply: reply.json["status"]["powerState"] == "Stopped", "stopped")
     (step,) = (await plan(tenant.client, instance, wanted(tenant, compute, **spec)))["steps"]
-    assert words in step["sentence"]
+    assert words in step["message"]
     assert (await put(tenant.client, instance, wanted(tenant, compute, **spec))).status == 202
     assert (await compute.until(instance, "provisioned"))["status"]["powerState"] == power

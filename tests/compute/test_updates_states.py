@@ -26,8 +26,8 @@ async def _until_it_is(compute: ComputeEnvironment, instance: str, power: str) -
 def _in_place(told: Any) -> tuple[str, str]:
     """Return what is said of a change that destroys nothing: of its step, and of how long it takes."""
     assert kinds(told) == ["in-place"]
-    assert (told["isDestructive"], told["lost"], told["downtime"]["extent"]) == (False, [], "none")
-    return told["steps"][0]["sentence"], told["downtime"]["sentence"]
+    assert (told["isDestructive"], told["destroyed"], told["downtime"]["extent"]) == (False, [], "none")
+    return told["steps"][0]["message"], told["downtime"]["message"]
 
 
 async def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_survives(
@@ -41,12 +41,12 @@ async def test_b02_while_an_instance_is_replaced_no_plan_promises_that_its_disk_
     under_way = await plan(tenant.client, instance, described)
     for told in (asked_for, under_way):
         step, downtime = _in_place(told)
-        assert set(named(told["survives"])) == PORTED
+        assert set(named(told["preserved"])) == PORTED
         assert "runs" not in step
         assert "already being rebuilt or replaced, with a new root disk" in downtime
     await compute.until(instance, "provisioned")
     ended = await plan(tenant.client, instance, described)
-    assert set(named(ended["survives"])) == PORTED | OF_THE_DISK
+    assert set(named(ended["preserved"])) == PORTED | OF_THE_DISK
     assert _in_place(ended) == ("The change is applied while the instance runs.", "There is no downtime.")
     assert {asked_for["hash"], under_way["hash"]} == {ended["hash"]}
 
@@ -62,7 +62,7 @@ async def test_b02_what_an_instance_that_is_replaced_would_lose_needs_consent_al
     refused = await put(tenant.client, instance, body)
     assert (refused.status, refused.json["code"]) == (409, "plan_required")
     told = refused.json["plan"]
-    assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
+    assert set(named(told["destroyed"])) == {"rootDisk", "sshHostKeys"}
     assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "seconds")
     assert (await put(tenant.client, instance, body, plan=told["hash"])).status == 202
     await compute.until(instance, "provisioned")
@@ -76,18 +76,18 @@ async def test_b02_of_a_stopped_instance_nothing_is_said_to_run_and_its_plan_hol
     await _until_it_is(compute, instance, "Stopped")
     told = await plan(tenant.client, instance, wanted(tenant, compute, metadata=OTHER_WORDS))
     step, downtime = _in_place(told)
-    assert set(named(told["survives"])) == PORTED | {"rootDisk", "sshHostKeys"}
+    assert set(named(told["preserved"])) == PORTED | {"rootDisk", "sshHostKeys"}
     assert "runs" not in step
     assert "no further downtime" in downtime
     body = wanted(tenant, compute, imageId=ROCKY)
     told = await plan(tenant.client, instance, body)
-    assert set(named(told["lost"])) == {"rootDisk", "sshHostKeys"}
-    assert "memory" not in named(told["survives"])
+    assert set(named(told["destroyed"])) == {"rootDisk", "sshHostKeys"}
+    assert "memory" not in named(told["preserved"])
     assert (told["isDestructive"], told["downtime"]["extent"]) == (True, "none")
     assert (await tenant.client.post(at(instance, "start"))).status == 202
     await _until_it_is(compute, instance, "Running")
     running = await plan(tenant.client, instance, body)
-    assert set(named(running["lost"])) == OF_THE_DISK
+    assert set(named(running["destroyed"])) == OF_THE_DISK
     assert running["hash"] == told["hash"]
     assert (await put(tenant.client, instance, body, plan=told["hash"])).status == 202
 
@@ -98,6 +98,6 @@ async def test_b02_of_a_broken_instance_nothing_is_said_to_run(compute: ComputeE
     await _until_it_is(compute, instance, "Error")
     told = await plan(tenant.client, instance, wanted(tenant, compute, metadata=OTHER_WORDS))
     step, downtime = _in_place(told)
-    assert "memory" not in named(told["survives"])
+    assert "memory" not in named(told["preserved"])
     assert "runs" not in step
     assert "no further downtime" in downtime

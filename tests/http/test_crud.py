@@ -117,7 +117,7 @@ def test_routes_without_a_body_type_are_left_out_and_others_by_name() -> None:
 
 
 def test_plurals_can_be_given() -> None:
-    routes = horses(name="ox", names="oxen", noun="an ox", nouns="oxen")
+    routes = horses(name="ox", names="oxen", noun="an ox", plural_noun="oxen")
     assert (routes[0].name, routes[0].summary) == ("list_oxen", "List the oxen that the caller may see")
     assert (routes[1].name, routes[1].summary) == ("create_ox", "Create an ox")
 

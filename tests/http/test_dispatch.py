@@ -151,8 +151,8 @@ def test_a_table_that_contradicts_itself_cannot_be_made() -> None:
         ({"permission": None}, "has scope organization and permission None"),
         ({"body_type": dict}, "has a body, which a GET or DELETE must not"),
         ({"is_conditional": True}, "is conditional, which only a write can be"),
-        ({"success": 204, "response_type": dict}, "answers something with a 204"),
-        ({"query_type": table().routes[6].query_type}, "is a collection and no GET that answers 200 with a list"),
+        ({"success": 204, "response_type": dict}, "has a response with a 204"),
+        ({"query_type": table().routes[6].query_type}, "is a collection and not a GET that responds 200 with a list"),
     ],
 )
 def test_a_route_that_contradicts_itself_has_no_table(changes: dict[str, Any], fault: str) -> None:

@@ -191,8 +191,8 @@ def test_the_document_and_the_page_have_both_answers() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"success": 200}, "has another answer with the status of its usual one"),
-        ({"holds_secret": False}, "answers repeats anew, and keeps what it answers"),
+        ({"success": 200}, "has an alternative response with the status of the usual one"),
+        ({"holds_secret": False}, "has a method for repeats although its responses are stored"),
     ],
 )
 def test_a_route_that_contradicts_itself_cannot_be_made(wrong: dict[str, Any], why: str) -> None:

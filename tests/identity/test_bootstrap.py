@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from remuda.identity.bootstrap import BootstrapRun, BootstrapSettings, FirstLogin, check_bootstrap
-from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
+from remuda.identity.credentials import Credentials, CredentialsFile, ExampleInstance
 from remuda.identity.kinds.tenancy import Bootstrap, Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, membership_id, user_id
 from remuda.identity.login.passwords import Argon2Parameters, Passwords
@@ -165,7 +165,7 @@ def test_a_later_start_says_where_services_are_and_what_a_server_is_made_of_and_
         await machine.start()
         before = machine.credentials
         assert (before.endpoints, before.region_id) == ({"identity": URL}, None)
-        small = SmallServer(region_id="north", flavor_id="one", image_id="linux")
+        small = ExampleInstance(region_id="north", flavor_id="one", image_id="linux")
         for _ in range(2):
             await machine.start(others={"region": "http://there"}, example_instance=small)
             now = machine.credentials

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.errors import NotFound, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut, TooMany
-from remuda.kernel.exchange import Exchange, NotNow, NotSent, ResponseLost, Retries
+from remuda.kernel.exchange import NotNow, NotSent, RequestSender, ResponseLost, Retries
 from tests.kit.simulation.runner import World, simulate
 
 NOT_SENT, LOST = NotSent("nobody listens"), ResponseLost("cut off")
@@ -39,7 +39,7 @@ class Script:
 
 
 def run(
-    act: Callable[[World, Exchange], Awaitable[None]],
+    act: Callable[[World, RequestSender], Awaitable[None]],
     *,
     attempts: int | None = 3,
     total_s: float = 60.0,
@@ -54,7 +54,7 @@ def run(
             clock=world.clock,
             randomness=world.randomness,
         )
-        await act(world, Exchange("cloud", retries))
+        await act(world, RequestSender("cloud", retries))
 
     simulate(scenario, 3)
 
@@ -62,7 +62,7 @@ def run(
 @pytest.mark.parametrize("is_read", [True, False])
 @pytest.mark.parametrize("failure", [NOT_SENT, LOST, BY_A_PROXY], ids=lambda each: type(each).__name__)
 def test_a_request_is_sent_again_after_growing_pauses(failure: Exception, *, is_read: bool) -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script = Script(world, failure, failure)
         assert await exchange.send(script, name="create", is_read=is_read) == "done"
         first, second, third = script.times
@@ -87,7 +87,7 @@ def test_a_request_is_sent_again_after_growing_pauses(failure: Exception, *, is_
 def test_when_the_attempts_are_used_up_the_error_says_what_is_known(
     failures: list[Exception], error: type[Exception], *, is_read: bool
 ) -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script = Script(world, *failures)
         with pytest.raises(error):
             await exchange.send(script, name="create", is_read=is_read)
@@ -97,7 +97,7 @@ def test_when_the_attempts_are_used_up_the_error_says_what_is_known(
 
 
 def test_a_write_that_cannot_be_repeated_is_sent_again_only_while_it_has_had_no_effect() -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script = Script(world, NOT_SENT, LOST)
         with pytest.raises(OutcomeUnknown, match="create at cloud"):
             await exchange.send(script, name="create", is_read=False, is_repeatable=False)
@@ -107,7 +107,7 @@ def test_a_write_that_cannot_be_repeated_is_sent_again_only_while_it_has_had_no_
 
 
 def test_an_error_that_no_attempt_changes_is_the_result_also_after_a_loss() -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script = Script(world, LOST, MISSING)
         with pytest.raises(NotFound) as caught:
             await exchange.send(script, name="delete", is_read=False)
@@ -117,7 +117,7 @@ def test_an_error_that_no_attempt_changes_is_the_result_also_after_a_loss() -> N
 
 
 def test_the_pause_that_a_server_asks_for_is_kept_unless_it_is_too_long() -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script = Script(world, asked_to_wait(5))
         await exchange.send(script, name="create", is_read=False)
         assert script.times[1] - script.times[0] >= 5
@@ -131,7 +131,7 @@ def test_the_pause_that_a_server_asks_for_is_kept_unless_it_is_too_long() -> Non
 
 @pytest.mark.parametrize(("is_read", "error"), [(True, TimedOut), (False, OutcomeUnknown)])
 def test_all_attempts_have_one_deadline(error: type[Exception], *, is_read: bool) -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script, began = Script(world, NOT_SENT, takes_s=6.0), world.clock.monotonic()
         with pytest.raises(error):
             await exchange.send(script, name="create", is_read=is_read)
@@ -146,17 +146,17 @@ def test_all_attempts_have_one_deadline(error: type[Exception], *, is_read: bool
     [(NOT_SENT, False, ServerUnreachable), (LOST, True, ServerUnreachable), (LOST, False, OutcomeUnknown)],
 )
 def test_without_retries_a_request_is_sent_once(failure: Exception, error: type[Exception], *, is_read: bool) -> None:
-    async def act(world: World, _: Exchange) -> None:
+    async def act(world: World, _: RequestSender) -> None:
         script = Script(world, failure)
         with pytest.raises(error):
-            await Exchange("cloud").send(script, name="create", is_read=is_read)
+            await RequestSender("cloud").send(script, name="create", is_read=is_read)
         assert len(script.times) == 1
 
     run(act)
 
 
 def test_a_transport_that_limits_its_attempts_is_asked_until_the_time_of_the_call_has_passed() -> None:
-    async def act(world: World, exchange: Exchange) -> None:
+    async def act(world: World, exchange: RequestSender) -> None:
         script = Script(world, *[NotNow(MISSING, retry_after_s=2.0)] * 100)
         with pytest.raises(NotFound):
             await exchange.send(script, name="list", is_read=True, total_s=30.0)

@@ -89,11 +89,11 @@ def metadata_json(name: str, status: str = "provisioned", **more: Any) -> dict[s
 PLAN: dict[str, Any] = {
     "hash": "0" * 32,
     "isDestructive": False,
-    "sentence": "",
+    "message": "",
     "steps": [],
-    "lost": [],
-    "survives": [],
-    "downtime": {"extent": "none", "sentence": ""},
+    "destroyed": [],
+    "preserved": [],
+    "downtime": {"extent": "none", "message": ""},
     "quota": [],
 }
 """A plan that does nothing, as the API has it."""

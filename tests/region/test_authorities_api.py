@@ -112,7 +112,7 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_au
     region_networks.identity.mark(HOME)
     reply = await client.post(AUTHORITIES, authority())
     assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
-    await region_networks.identity.unrefer(HOME, "servers.example/keeps-it")
+    await region_networks.identity.remove_reference(HOME, "servers.example/keeps-it")
     assert refusal(await client.post(AUTHORITIES, authority())) == NOT_FOUND
     await nothing_was_made(region_networks)
 
@@ -121,7 +121,7 @@ async def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_
     region_networks: NetworksEnvironment,
 ) -> None:
     client = region_networks.authorities.ask(TENANT)
-    region_networks.identity.fail("refer", after=True)
+    region_networks.identity.fail("add_reference", after=True)
     assert (await client.post(AUTHORITIES, authority(), idempotency_key="once")).status == 503
     await region_networks.rest()
     await nothing_was_made(region_networks)

@@ -45,12 +45,12 @@ async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(
 @options(at_work=True)
 async def test_the_project_is_let_go_before_the_authority_is_gone(region_networks: NetworksEnvironment) -> None:
     name = await make_authority(region_networks)
-    region_networks.identity.fail("unrefer", times=10_000)
+    region_networks.identity.fail("remove_reference", times=10_000)
     assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")).status == 202
     await region_networks.rest()
     assert (await region_networks.store.get(SSHCertificateAuthority, name)).is_deleting
     assert region_networks.identity.references[HOME] == {reference_of(name)}
-    region_networks.identity.fail("unrefer", times=0)
+    region_networks.identity.fail("remove_reference", times=0)
     await region_networks.world.clock.sleep(600)
     await all_is_gone(region_networks)
 
@@ -112,7 +112,7 @@ async def _left_by(region_networks: NetworksEnvironment, phase: Phase) -> None:
     spec = AuthorityCreateSpec(organization_id=ORG, project_id=PROJECT, public_key=KEY)
     wanted = AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec)
     by = Principal(subject="ann@example.com", type="user")
-    await region_networks.identity.refer(HOME, reference_of(OPERATION))
+    await region_networks.identity.add_reference(HOME, reference_of(OPERATION))
     await region_networks.store.create(new_authority(NAME_LEFT, wanted, by, operation=OPERATION))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remuda.quota.ports import Amount, ProjectRef
+from remuda.quota.ports import ChargeAmount, ProjectRef
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.common import GIB, IpRange
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
@@ -302,7 +302,7 @@ async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(regi
     assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (PAYER.organization, PAYER.project)
     (held,) = region_storage.identity.held.values()
     assert (held.payer, held.kind, held.id) == (PAYER, "filestorages.region.unikorn-cloud.org", paid)
-    assert held.amounts == (Amount("filestorage", 10 * GIB),)
+    assert held.amounts == (ChargeAmount("filestorage", 10 * GIB),)
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(sizeGiB=11))
     sentence = f"total filestorage allocation of {11 * GIB} would exceed quota limit of {10 * GIB}"
     assert refusal(reply) == (403, sentence)
@@ -314,7 +314,7 @@ async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(regi
 async def test_a_request_that_comes_again_under_its_key_makes_one(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.sync()
     client = region_storage.storages.ask(TENANT)
-    for verb in ("refer", "allocate"):
+    for verb in ("add_reference", "allocate"):
         region_storage.identity.fail(verb, after=True)
         assert (await client.post(FILE_STORAGE, wanted(), idempotency_key=verb)).status == 503
         await nothing_was_made(region_storage)

@@ -265,7 +265,7 @@ async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_
 def test_an_operation_that_was_undone_leaves_nothing_to_controllers(*, is_at_work: bool) -> None:
     async def scenario(region_storage: StorageEnvironment) -> None:
         await region_storage.keeper.sync()
-        region_storage.identity.fail("refer", times=1, after=True)
+        region_storage.identity.fail("add_reference", times=1, after=True)
         client = region_storage.storages.ask(TENANT)
         assert (await client.post(FILE_STORAGE, wanted())).status == 503
         await region_storage.rest()

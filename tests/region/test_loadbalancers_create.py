@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remuda.quota.ports import Amount
+from remuda.quota.ports import ChargeAmount
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
@@ -262,7 +262,7 @@ async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storag
     (held,) = [each for each in region_storage.identity.held.values() if each.id == paid]
     assert (held.payer, held.operation) == (PAYER, stored.spec.operation)
     assert held.kind == "loadbalancers.region.unikorn-cloud.org"
-    assert held.amounts == (Amount("loadbalancers", 1), Amount("publicips", 1))
+    assert held.amounts == (ChargeAmount("loadbalancers", 1), ChargeAmount("publicips", 1))
     client = region_storage.balancers.ask(TENANT)
     assert (await client.post(LOAD_BALANCERS, wanted(network))).status == 201
     reply = await client.post(LOAD_BALANCERS, wanted(network))

@@ -159,7 +159,7 @@ async def test_a_network_goes_at_whatever_moment_it_is_given_up(region_networks:
 async def test_the_project_is_let_go_last(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
-    region_networks.identity.fail("unrefer", times=10_000)
+    region_networks.identity.fail("remove_reference", times=10_000)
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{name}")).status == 202
     await region_networks.rest()
     assert await region_networks.at_cloud() == NOTHING
@@ -170,7 +170,7 @@ async def test_the_project_is_let_go_last(region_networks: NetworksEnvironment) 
     (hidden,) = (await region_networks.store.list(Identity)).items
     assert hidden.is_deleting
     assert region_networks.identity.references[HOME]
-    region_networks.identity.fail("unrefer", times=0)
+    region_networks.identity.fail("remove_reference", times=0)
     await region_networks.world.clock.sleep(600)
     await all_is_gone(region_networks)
 

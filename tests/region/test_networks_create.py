@@ -6,7 +6,7 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import Amount, ProjectRef
+from remuda.quota.ports import ChargeAmount, ProjectRef
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import (
@@ -69,7 +69,7 @@ async def test_m21_a_network_holds_its_project_and_what_it_costs(region_networks
     assert region_networks.identity.references[HOME] == {f"identities.region.unikorn-cloud.org/{hidden}"}
     (charge,) = region_networks.identity.held.values()
     assert (charge.payer, charge.kind, charge.id) == (HOME, "networks.region.unikorn-cloud.org", name)
-    assert charge.amounts == (Amount("networks", 1),)
+    assert charge.amounts == (ChargeAmount("networks", 1),)
     assert not region_networks.identity.confirmed, "its controller does that"
     (payer,) = region_networks.identity.payers
     assert payer is not None

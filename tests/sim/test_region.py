@@ -22,7 +22,7 @@ from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
 from tests.kit.store.checks import looking_into
 
-SLICES = sliced(24, length=24)
+SLICES = sliced(32, length=32)
 ACTS = 8
 PAUSE_S = 4.0
 CROWD = {

@@ -17,7 +17,6 @@ _NO_PROJECT = "project is not in this principal's accessible set"
 
 
 def allow_everywhere(principal: Principal, permission: Permission) -> None:
-    """Require the permission in the whole system."""
     if permission not in principal.access.everywhere:
         raise _out_of_reach(principal, permission, "no global-scope permissions are granted to this principal")
 
@@ -38,7 +37,6 @@ def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
 
 
 def allow_in_organization(principal: Principal, permission: Permission, organization: str) -> None:
-    """Require the permission in an organization."""
     access = principal.access
     if permission in access.everywhere:
         return
@@ -49,7 +47,6 @@ def allow_in_organization(principal: Principal, permission: Permission, organiza
 
 
 def allow_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> None:
-    """Require the permission in a project."""
     if is_allowed_in_project(principal, permission, organization, project):
         return
     access = principal.access.organizations.get(organization)
@@ -74,8 +71,7 @@ async def allow_new_in_project(
 ) -> None:
     """Require the permission to create something in a project that a request's body names, and that it exists.
 
-    A project in the access list exists, and a global permission is trusted. A permission for a whole organization
-    covers any project name, so the project is looked up.
+    It is looked up only for a permission in the whole organization, which covers any project name.
     """
     allow_in_project(principal, permission, organization, project)
     access = principal.access
@@ -88,11 +84,7 @@ async def allow_new_in_project(
 def allow_for_object(
     principal: Principal, permission: Permission, organization: str, project: str, *, kind: str, name: str
 ) -> None:
-    """Require the permission for an object that was found by its id, in its organization and project.
-
-    For a caller without access to the organization the object does not exist (NotFound); other callers get the missing
-    permission.
-    """
+    """Require the permission for an object found by its id; NotFound without access to its organization."""
     if not _knows_organization(principal, permission, organization):
         raise NotFound(kind, name)
     allow_in_project(principal, permission, organization, project)
@@ -125,10 +117,7 @@ def _knows_organization(principal: Principal, permission: Permission, organizati
 
 
 def _out_of_reach(principal: Principal, permission: Permission, why: str) -> Forbidden:
-    """Return the error for a caller without access to an organization or project.
-
-    A caller with any global permission has access everywhere: then only the permission is missing.
-    """
+    """Return the error for a caller without access. With any global permission, only the permission is missing."""
     return _forbidden(permission, " is not permitted" if principal.access.everywhere else f" — {why}")
 
 

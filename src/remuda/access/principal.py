@@ -1,12 +1,9 @@
 """Principal: the authenticated caller of a request with its permissions, and the context of a call.
 
 Permissions are an access list in three scopes. A global permission applies in every organization, and one in an
-organization applies in all its projects; nothing denies. A service that acts for another caller (`service` is set) has
-its own permissions, or, impersonating, the intersection of both.
-
-The context accompanies a call over HTTP or from another service in the same process. An operation stores a `Requester`,
-the part of the principal that objects record. Permissions are not stored: they were checked when the operation was
-requested, and may have changed when it continues.
+organization in all its projects; nothing denies. A service that acts for another caller (`service` is set) has its own
+permissions, or, impersonating, the intersection of both. An operation stores a `Requester`, the principal without
+permissions: they were checked when the operation was requested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +16,10 @@ import msgspec
 from remuda.store.logs import Record
 
 Verb = Literal["create", "read", "update", "delete"]
-"""An action on an endpoint."""
 
 
 class Permission(msgspec.Struct, frozen=True, cache_hash=True):
-    """The permission for an action on an endpoint, such as `compute:instances`.
-
-    A struct, because every request checks several sets: it is created, hashed and compared ten times faster than a
-    dataclass.
-    """
+    """The permission for an action on an endpoint, such as `compute:instances`. A struct, for fast hashing."""
 
     endpoint: str
     verb: Verb
@@ -63,11 +55,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     """The project that pays, if it is known before the request is read."""
     organizations: tuple[str, ...] = ()
-    """The organizations of which the subject is a member."""
     service: str | None = None
     """The service that acts on behalf of another caller, or the local operator that impersonates a user."""
     expires: datetime | None = None
-    """The expiry of the credentials."""
     issuer: str = ""
     """The issuer of the credentials, exactly as it writes itself; empty for this system."""
     member_of_only: str | None = None
@@ -84,7 +74,6 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return self.actor_name if self.service is None else f"{self.service} for {self.actor_name}"
 
     def with_payer(self, organization: str | None, project: str | None) -> "Principal":
-        """Return the principal with this organization and project as the payer."""
         return msgspec.structs.replace(self, organization=organization, project=project)
 
 
@@ -127,7 +116,7 @@ class AuditHook(Protocol):
         ...
 
 
-def _no_audit(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  a Witness
+def _no_audit(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  an AuditHook
     return ()
 
 
@@ -136,14 +125,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     principal: Principal
     operation: str
-    """The id of the operation. It is the same for a repeated request with the same idempotency key, so that objects
-    named after it are not created twice.
-    """
+    """The id of the operation; the same for a repeated request with the same idempotency key."""
     key: str | None = None
     """The idempotency key of the caller, if any. A service that calls another passes its operation."""
     trace_id: str = "0" * 32
     if_match: str | None = None
-    """The ETag of the state that the caller has read."""
     audit: AuditHook = _no_audit
     """Returns the `log` of the write that carries out the request, so that neither is stored without the other."""
     impersonated: Principal | None = None
@@ -163,7 +149,6 @@ class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def principal(self) -> Principal:
-        """The principal, without permissions."""
         return Principal(
             subject=self.subject,
             type=self.type,
@@ -175,7 +160,6 @@ class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def requester_of(principal: Principal) -> Requester:
-    """Return the stored part of a principal."""
     return Requester(
         subject=principal.subject,
         type=principal.type,

@@ -44,11 +44,8 @@ __all__ = [
 ]
 
 IDENTITY_PREFIX = "/identity"
-"""Mount point of identity."""
 REGION_PREFIX = "/region"
-"""Mount point of region."""
 COMPUTE_PREFIX = "/compute"
-"""Mount point of compute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,6 @@ class Published:
 
 
 def registry() -> Registry:
-    """Return the kinds of all services."""
     return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD])
 
 
@@ -76,12 +72,11 @@ def tables() -> Mapping[str, Published]:
 
 
 def settings(configuration: Configuration) -> Settings:
-    """Return the settings of the process."""
     server = configuration.server
     return Settings(data=server.data, listen=server.listen, connection_limits=effect.connection_limits(server))
 
 
-def services(configuration: Configuration, tell: StartMessages) -> Services:
+def services(configuration: Configuration, messages: StartMessages) -> Services:
     """Return the function that starts and mounts every service."""
 
     @asynccontextmanager
@@ -89,30 +84,30 @@ def services(configuration: Configuration, tell: StartMessages) -> Services:
         server = configuration.server
         url = effect.public_url(server, process.address)
         of_region, offered = region_settings(configuration, url=url), catalogues(configuration.region)
-        counting = ServiceMetrics(
+        metrics = ServiceMetrics(
             controllers=PrometheusReporter(process.metrics), operations=OperationMetrics(Sagas([]), process.metrics)
         )
         async with (
-            open_providers(process, of_region.regions, offered, url=url) as clouds,
+            open_providers(process, of_region.regions, offered, url=url) as providers,
             run_identity(
                 process,
                 configuration,
-                tell,
-                counting,
+                messages,
+                metrics,
                 url=url,
                 endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
-                small=example_instance(of_region.regions, offered),
+                example=example_instance(of_region.regions, offered),
             ) as identity,
-            run_region(process, server, of_region, counting, identity=identity, providers=clouds) as region,
+            run_region(process, server, of_region, metrics, identity=identity, providers=providers) as region,
             run_compute(
-                process, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
+                process, server, compute_settings(configuration, url=url), metrics, identity=identity, region=region
             ) as compute,
         ):
             mounted = [
                 Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
                 Mounted(REGION_PREFIX, REGION, region.api),
                 Mounted(COMPUTE_PREFIX, COMPUTE, compute.api),
-                Mounted(CONSOLES_PREFIX, CONSOLES, screens_api(region, clouds.screens, url=url)),
+                Mounted(CONSOLES_PREFIX, CONSOLES, screens_api(region, providers.screens, url=url)),
             ]
             account = IDENTITY_PREFIX + ACCOUNT
             yield ProcessServices(

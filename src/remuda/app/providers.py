@@ -1,13 +1,7 @@
 """Providers of a process, simulated clouds and Kubernetes clusters, and the screens of simulated servers.
 
-A simulated cloud has a file of its own, separate from the store, as a real cloud would be: deleting the store leaves
-its servers in place.
-
-The screens of simulated servers, for a browser: what a server wrote to its console, and what it goes on to write.
-
-A real cloud serves them itself, and so does a simulated one, but it has no address of its own: the process that runs it
-shows them. A client with the address may read it while its token is valid: that cannot be guessed, and an address
-that is wrong or too old is not there. There is nothing to be typed.
+A simulated cloud has a file of its own: deleting the store leaves its servers in place, as in a real cloud. It has no
+address of its own, so the process shows the console output of its servers, to clients that have a valid token.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -34,7 +28,6 @@ from remuda.region.settings import ConfiguredRegion
 from remuda.service import api_ports
 
 CONSOLES_PREFIX = "/simulated"
-"""Mount point of the screens."""
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
 """Path of all screens; a cloud appends its own name."""
 
@@ -103,7 +96,6 @@ CONSOLES = Table(
         )
     ],
 )
-"""Route table of the screens."""
 
 
 def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
@@ -114,14 +106,12 @@ def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
 
 @dataclass(frozen=True, slots=True)
 class OpenProviders:
-    """Providers by the ids of their regions; implements region's `Providers`."""
+    """Providers by the ids of their regions; implements `ProviderSource`."""
 
     providers: Mapping[str, Provider]
     screens: Screens = field(default_factory=dict)
-    """Consoles of the simulated clouds."""
 
     def find(self, region: str) -> Provider | None:
-        """Return the provider of a region, or None if none is configured."""
         return self.providers.get(region)
 
     def all(self) -> Iterable[Provider]:
@@ -132,10 +122,7 @@ class OpenProviders:
 async def open_providers(
     process: ProcessPorts, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue], *, url: str
 ) -> AsyncIterator[OpenProviders]:
-    """Open the providers of the regions for the duration of the block, in a process that clients reach at `url`.
-
-    `catalogues` are the simulated clouds, by name.
-    """
+    """Open the providers of the regions for the block. `catalogues` are the simulated clouds, by name."""
     providers: dict[str, Provider] = {}
     screens: dict[str, SimConsoles] = {}
     async with AsyncExitStack() as stack:

@@ -22,7 +22,7 @@ from remuda.config.schema import Configuration, ServerConfig
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import BootstrapRun, FirstLogin
-from remuda.identity.credentials import CredentialsFile, SmallServer
+from remuda.identity.credentials import CredentialsFile, ExampleInstance
 from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.identity.port import IdentityApi
 from remuda.identity.ports import IdentityPorts
@@ -48,7 +48,7 @@ from remuda.service import ServicePorts
 class StartMessages:
     """Callbacks for messages to the operator at the start."""
 
-    welcome: Callable[[FirstLogin], None]
+    first_login: Callable[[FirstLogin], None]
     """Called once for a new store: how to log in."""
     credentials_lost: Callable[[Path], None]
     """Called if `credentials.json` is missing or unreadable."""
@@ -66,20 +66,17 @@ class ServiceMetrics:
 async def run_identity(
     process: ProcessPorts,
     configuration: Configuration,
-    tell: StartMessages,
-    counting: ServiceMetrics,
+    messages: StartMessages,
+    metrics: ServiceMetrics,
     *,
     url: str,
     endpoints: Mapping[str, str],
-    small: SmallServer | None,
+    example: ExampleInstance | None,
 ) -> AsyncIterator[IdentityApp]:
-    """Run identity for the duration of the block, in a process that clients reach at `url`.
-
-    `endpoints`, the URL of each service, and `small` are written to `credentials.json`.
-    """
+    """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
     settings = effect.identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
-        identity = IdentityApp(_ports(process, configuration.server, settings, fetch, counting))
+        identity = IdentityApp(_ports(process, configuration.server, settings, fetch, metrics))
         first = BootstrapRun(
             store=process.store,
             clock=process.clock,
@@ -91,14 +88,14 @@ async def run_identity(
             credentials=CredentialsFile(process.data.credentials),
             endpoint=endpoints["identity"],
             others=endpoints,
-            example_instance=small,
+            example_instance=example,
         )
         try:
             await identity.tokens.keys.all()  # fails early if they were sealed with other keys
             await identity.start()
-            await first.run(tell.welcome)
+            await first.run(messages.first_login)
             if await first.has_lost_credentials():
-                tell.credentials_lost(process.data.credentials)
+                messages.credentials_lost(process.data.credentials)
             yield identity
         finally:
             await identity.stop()
@@ -115,7 +112,7 @@ async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
 
 
 def _ports(
-    process: ProcessPorts, server: ServerConfig, settings: IdentitySettings, fetch: Fetcher, counting: ServiceMetrics
+    process: ProcessPorts, server: ServerConfig, settings: IdentitySettings, fetch: Fetcher, metrics: ServiceMetrics
 ) -> IdentityPorts:
     return IdentityPorts(
         store=process.store,
@@ -126,23 +123,21 @@ def _ports(
         fetch=fetch,
         settings=settings,
         metrics=process.metrics,
-        operation_metrics=counting.operations,
+        operation_metrics=metrics.operations,
         closing=process.closing,
-        reporter=counting.controllers,
+        reporter=metrics.controllers,
         rate=effect.rate_limit(server),
         api=effect.api_settings(server),
     )
 
 
 def identity_client(identity: IdentityApp, name: str) -> QuotaClient:
-    """Return a service's client of identity."""
     delegation = _delegation(identity, name)
     watch = _watch(identity.ports, delegation)
     return QuotaClient(identity=local(IdentityApi, IDENTITY, identity.services, watch=watch), delegation=delegation)
 
 
 def region_client(identity: IdentityApp, region: RegionApp, name: str) -> RegionClient:
-    """Return a service's client of region."""
     delegation = _delegation(identity, name)
     watch = _watch(region.ports, delegation)
     return RegionClient(local(RegionApi, REGION, region.services, watch=watch), delegation)
@@ -178,12 +173,11 @@ async def run_region(
     process: ProcessPorts,
     server: ServerConfig,
     settings: RegionSettings,
-    counting: ServiceMetrics,
+    metrics: ServiceMetrics,
     *,
     identity: IdentityApp,
     providers: ProviderSource,
 ) -> AsyncIterator[RegionApp]:
-    """Run region for the duration of the block."""
     region = RegionApp(
         RegionPorts(
             store=process.store,
@@ -196,9 +190,9 @@ async def run_region(
             providers=providers,
             settings=settings,
             metrics=process.metrics,
-            operation_metrics=counting.operations,
+            operation_metrics=metrics.operations,
             closing=process.closing,
-            reporter=counting.controllers,
+            reporter=metrics.controllers,
             rate=effect.rate_limit(server),
             api=effect.api_settings(server),
         )
@@ -218,12 +212,11 @@ async def run_compute(
     process: ProcessPorts,
     server: ServerConfig,
     settings: ComputeSettings,
-    counting: ServiceMetrics,
+    metrics: ServiceMetrics,
     *,
     identity: IdentityApp,
     region: RegionApp,
 ) -> AsyncIterator[ComputeApp]:
-    """Run compute for the duration of the block."""
     compute = ComputeApp(
         ComputePorts(
             store=process.store,
@@ -236,9 +229,9 @@ async def run_compute(
             region=region_client(identity, region, _COMPUTE),
             settings=settings,
             metrics=process.metrics,
-            operation_metrics=counting.operations,
+            operation_metrics=metrics.operations,
             closing=process.closing,
-            reporter=counting.controllers,
+            reporter=metrics.controllers,
             rate=effect.rate_limit(server),
             api=effect.api_settings(server),
         )
@@ -255,12 +248,10 @@ _NODE = "kubernetes"
 """Software of an image for cluster nodes, which is not meant for instances."""
 
 
-def example_instance(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue]) -> SmallServer | None:
-    """Return the region, flavor and image of a small instance for scripts, or None if there is no suitable one.
-
-    It is chosen from the catalogue, so it is the same at every start with the same catalogue: in the first simulated
-    region by name that every organization sees.
-    """
+def example_instance(
+    regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue]
+) -> ExampleInstance | None:
+    """Return a small instance of the first public simulated region that has one, for scripts."""
     for region in sorted(regions, key=lambda each: each.name):
         found = catalogues.get(region.name)
         if found is None or region.spec.organizations:
@@ -268,7 +259,7 @@ def example_instance(regions: Iterable[ConfiguredRegion], catalogues: Mapping[st
         for flavor in sorted(filter(_is_for_all, found.flavors), key=size_of):
             image = max((each for each in found.images if _fits(each, flavor)), key=_rank, default=None)
             if image is not None:
-                return SmallServer(region_id=region_id(region.name), flavor_id=flavor.id, image_id=image.id)
+                return ExampleInstance(region_id=region_id(region.name), flavor_id=flavor.id, image_id=image.id)
     return None
 
 

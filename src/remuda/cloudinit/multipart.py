@@ -1,12 +1,9 @@
 """Multipart MIME messages, parsed strictly and in linear time, and the formats of cloud-init payloads.
 
-Python's own parser repairs broken messages and recurses as deep as a message says. A message from a user must be
-rejected instead, at a cost bounded by its length. So Python parses only the headers, which are short, and bodies are
-split here: every delimiter line counts, the closing one is required, and every part must be readable. The number of
-parts and levels is limited.
-
-The first line of a payload determines its format. cloud-init compares prefixes, longest first; here the whole first
-word counts, so `#cloud-config-archive` is never taken for `#cloud-config`.
+Python's own parser repairs broken messages and recurses without limit. Here it parses only the headers. Bodies are
+split strictly: every delimiter line counts, the closing one is required, every part must be readable, and the number of
+parts and levels is limited. The first word of a payload determines its format, so `#cloud-config-archive` is never
+taken for `#cloud-config`.
 """
 
 import base64
@@ -55,7 +52,6 @@ def content_type_of(payload: bytes) -> str | None:
 
 
 def unsupported() -> UnrecognizedUserData:
-    """Return the error for a payload in an unknown format."""
     known = ", ".join(line.decode() for line in FIRST_LINES)
     return UnrecognizedUserData(
         "unsupported userData format: first line must identify a cloud-init payload "
@@ -84,7 +80,6 @@ class Entity:
 
     @property
     def is_multipart(self) -> bool:
-        """Whether the body has parts."""
         return self.headers.get_content_maintype() == _MULTIPART
 
     def content(self) -> bytes:
@@ -115,7 +110,7 @@ def looks_like_headers(payload: bytes) -> bool:
 
 
 def read_message(payload: bytes) -> tuple[Entity, Multipart]:
-    """Return a multipart message and its split body, or raise Unrecognized; `leaves` reads the parts."""
+    """Return a multipart message and its split body, or raise UnrecognizedUserData; `leaves` reads the parts."""
     message = _entity(payload)
     if message is None or not message.is_multipart:
         raise unsupported()
@@ -128,7 +123,7 @@ def read_message(payload: bytes) -> tuple[Entity, Multipart]:
 
 
 def leaves(split: Multipart, deepest: int = DEEPEST) -> Iterator[tuple[Entity, bytes]]:
-    """Yield every part without parts of its own, with its content, in order, or raise Unrecognized."""
+    """Yield every part without parts of its own, with its content, in order, or raise UnrecognizedUserData."""
     for number, leaf in enumerate(_walk(split, deepest)):
         if number == _MOST_PARTS:
             raise _too_many()

@@ -1,11 +1,9 @@
 """User data: its parts, in a single payload or a multipart message, plain or gzipped, and its validation.
 
 The type of a part is that of its header, or of its first line if the header only says that it is text, as in
-cloud-init. Decompression stops at a limit, so that a few bytes cannot exhaust the memory.
-
-In the API and the store user data is base64. It often contains secrets, so no error quotes it. A client whose user
-passed base64 encodes it again, as the reference's Terraform provider did until 1.4.0: cloud-init never applies base64,
-so the inner data is used. It is stored and shown as it was sent.
+cloud-init. In the API and the store user data is base64, and no error quotes it, because it often contains secrets. If
+its content is base64 again, as the reference's Terraform provider sent it until 1.4.0, the inner data is used; it is
+stored and shown as it was sent.
 """
 
 import base64
@@ -41,12 +39,11 @@ class Part(NamedTuple):
 
 
 def is_gzip(data: bytes) -> bool:
-    """Tell whether user data is gzipped."""
     return data.startswith(_GZIP)
 
 
 def parts(data: bytes, *, deepest: int = DEEPEST) -> list[Part]:
-    """Return the parts of user data in order, none if it is empty, or raise Unrecognized."""
+    """Return the parts of user data in order, none if it is empty, or raise UnrecognizedUserData."""
     if not data:
         return []
     payload = _unpacked(data) if is_gzip(data) else data

@@ -17,7 +17,7 @@ from remuda.compute.names import permission
 from remuda.http.responses import Rendered, check_if_match, etag_of
 from remuda.http.routes import AnyRoute, Id, Parameters, Route, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
-from remuda.quota.ports import Ledger
+from remuda.quota.ports import QuotaLedger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
 from remuda.resources.crud import audit_records, find, retry_on_conflict
 from remuda.store.contract import Store
@@ -78,7 +78,7 @@ class Policies:
     """Policies of all projects."""
 
     store: Store
-    identity: Ledger
+    identity: QuotaLedger
 
     async def get(self, context: Context, organization: str, project: str) -> Rendered[ProjectPolicySchema]:
         """Return the policy of a project; without a stored one, it requires nothing."""

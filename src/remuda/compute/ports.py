@@ -14,7 +14,7 @@ from remuda.compute.names import INSTANCE_TAG
 from remuda.compute.settings import ComputeSettings
 from remuda.http.authentication import Authenticator
 from remuda.kernel.errors import Malformed, NotFound
-from remuda.quota.ports import AllocatedQuota, Charge, Ledger, ProjectRef, ProjectState
+from remuda.quota.ports import AllocatedQuota, Charge, ProjectRef, ProjectState, QuotaLedger
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.region.images.schema import ImageQuery
@@ -26,7 +26,7 @@ from remuda.resources.schema import ImageRead, ProjectMetadataRead
 from remuda.service import ServicePorts
 
 
-class IdentityPort(Ledger, Protocol):
+class IdentityPort(QuotaLedger, Protocol):
     """Identity as compute uses it."""
 
     async def find_allocation(self, charge: Charge) -> AllocatedQuota | None:

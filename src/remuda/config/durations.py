@@ -23,7 +23,7 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def duration_text(duration: timedelta) -> str:
-    """Return the duration as people write it, with no more than one unit where that is exact."""
+    """Return the duration as users write it, with no more than one unit where that is exact."""
     left = int(duration.total_seconds())
     parts = []
     for unit, seconds in _UNITS.items():

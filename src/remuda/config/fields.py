@@ -1,4 +1,4 @@
-"""Descriptions and checks of settings, written beside their types: `Annotated[int, About("…")]`.
+"""Descriptions and checks of settings, written beside their types: `Annotated[int, Description("…")]`.
 
 The settings page, `remuda config show` and the messages for invalid values are generated from them. A check returns why
 a value is invalid, with the remedy, or None.
@@ -79,17 +79,14 @@ _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
 
 
 def check_positive(number: int) -> Problem:
-    """Reject zero and negative numbers."""
     return None if number > 0 else "is not positive: write a whole number of at least 1"
 
 
 def check_not_zero(duration: timedelta) -> Problem:
-    """Reject a duration of zero."""
     return None if duration else "is zero: write a duration of at least 1s"
 
 
 def check_network(text: str) -> Problem:
-    """Reject a text that is not an address or network."""
     try:
         ip_network(text)
     except ValueError:
@@ -105,7 +102,6 @@ def check_url(text: str) -> Problem:
 
 
 def check_origin(text: str) -> Problem:
-    """Reject a text that is not an origin."""
     if text == "*" or (_is_plain_url(text) and not urlsplit(text).path):
         return None
     return "is not an origin: write one such as https://console.example.com, or * for all"
@@ -119,44 +115,34 @@ def check_email(text: str) -> Problem:
 
 
 def check_name(text: str) -> Problem:
-    """Reject an invalid resource name."""
     if _NAME.fullmatch(text):
         return None
     return "is not a name: write up to 63 letters, digits, dashes, dots and underscores"
 
 
 def check_provider_type(text: str) -> Problem:
-    """Reject an unknown type of identity provider."""
     if text in {"custom", "google", "microsoft"}:
         return None
     return "is not a type of provider: write google, microsoft, or custom for any other OpenID Connect provider"
 
 
 def check_organization(text: str) -> Problem:
-    """Reject a text that is not an organization's id."""
-    if is_id(text):
-        return None
-    return "is not the id of an organization: write the one that the API shows, not its name"
+    return None if is_id(text) else "is not the id of an organization: write the one that the API shows, not its name"
 
 
 def check_uuid(text: str) -> Problem:
-    if _UUID.fullmatch(text):
-        return None
-    return "is not a UUID: write one in lower case, with its four dashes"
+    return None if _UUID.fullmatch(text) else "is not a UUID: write one in lower case, with its four dashes"
 
 
 def check_percentage(number: int) -> Problem:
-    """Reject a number outside 0 to 100."""
     return None if 0 <= number <= _ALL_PERCENT else "is not a percentage: write a whole number from 0 to 100"
 
 
 def check_vlan(number: int) -> Problem:
-    """Reject a number that is not a VLAN id."""
     return None if 1 <= number <= _LAST_VLAN else f"is not a VLAN: write a whole number from 1 to {_LAST_VLAN}"
 
 
 def check_gpu_vendor(text: str) -> Problem:
-    """Reject an unknown GPU vendor."""
     return None if text in {"NVIDIA", "AMD"} else "is not a vendor of GPUs: write NVIDIA or AMD"
 
 

@@ -1,12 +1,9 @@
 """Loading of the configuration: the file, overridden by the environment, overridden by the command line.
 
-A variable of the environment that begins with `REMUDA_` is a setting; a double underscore stands for the dot:
-`REMUDA_IDENTITY__ISSUER`. An unknown one is rejected, because it is probably misspelt, with two exceptions: the
-variables that Kubernetes sets in every container for a service with our name (`REMUDA_PORT`, whose value is a URL), and
-those of our own tests.
-
-A later source replaces a list completely. Tables whose keys the operator chooses, such as the system accounts, are
-merged: an entry of the same name replaces that entry.
+In a variable, `REMUDA_` and a double underscore stand for the table: `REMUDA_IDENTITY__ISSUER`. An unknown one is
+rejected as a misspelling, except those that Kubernetes sets in every container for a service with our name
+(`REMUDA_PORT`, a URL), and those of our tests. A later source replaces lists completely; tables whose keys the operator
+chooses are merged by key.
 """
 
 import dataclasses
@@ -86,18 +83,18 @@ def from_file(
 ) -> Iterator[SourceValue | UnknownSetting]:
     for key, value in content.items():
         name = ".".join((*above, key))
-        called = f"{name} in {path}"
+        shown = f"{name} in {path}"
         if name in SETTINGS:
             base = path.absolute().parent
             yield SourceValue(
-                setting=SETTINGS[name], value=value, is_text=False, origin=str(path), display_name=called, base=base
+                setting=SETTINGS[name], value=value, is_text=False, origin=str(path), display_name=shown, base=base
             )
         elif name not in _sections():
-            yield UnknownSetting(f"{called} is not a setting: {_meant(name)}")
+            yield UnknownSetting(f"{shown} is not a setting: {_meant(name)}")
         elif isinstance(value, dict):
             yield from from_file(value, path, (*above, key))
         else:
-            yield UnknownSetting(f"{called} is not a table: write its settings below [{name}].")
+            yield UnknownSetting(f"{shown} is not a table: write its settings below [{name}].")
 
 
 def from_environment(environment: Mapping[str, str]) -> Iterator[SourceValue | UnknownSetting]:

@@ -284,10 +284,7 @@ def _services() -> dict[str, SystemAccountConfig]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapConfig(Section):
-    """Objects that the first start creates.
-
-    Later changes have no effect, except that the administrator stays one while named.
-    """
+    """Objects that the first start creates. Later, only the administrator matters: it stays one while named."""
 
     administrator: Annotated[
         str, Description("The e-mail address of the first user, who is a platform administrator.", check_email)

@@ -118,10 +118,7 @@ def _region(name: str, spec: RegionSpec, organizations: tuple[str, ...]) -> Conf
 
 
 def _check_names(section: RegionConfig, names: Iterable[str]) -> None:
-    """Reject an invalid name of a region, and a setting for a region that does not exist.
-
-    A misspelt private region would otherwise be public.
-    """
+    """Reject an invalid region name, and a setting for an unknown region: a misspelt private region would be public."""
     known = list(names)
     for name in known:
         if (problem := check_name(name)) is not None:
@@ -218,7 +215,6 @@ def public_url(server: ServerConfig, address: ListenAddress) -> str:
 
 
 def connection_limits(server: ServerConfig) -> ConnectionLimits:
-    """Return the limits of connections."""
     return ConnectionLimits(
         head_s=server.head_timeout.total_seconds(),
         read_stall_s=server.read_timeout.total_seconds(),
@@ -228,7 +224,6 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
 
 
 def api_settings(server: ServerConfig) -> ApiSettings:
-    """Return the settings of every API."""
     return ApiSettings(
         body_limit=server.body_limit,
         body_timeout_s=server.body_timeout.total_seconds(),
@@ -262,7 +257,6 @@ def identity_settings(configuration: Configuration, *, url: str) -> IdentitySett
 
 
 def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
-    """Return the settings of the first start."""
     section = configuration.identity.bootstrap
     return BootstrapSettings(
         administrator=section.administrator,

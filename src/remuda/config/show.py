@@ -34,11 +34,9 @@ def _lines(loaded: LoadedConfiguration) -> Iterator[str]:
         value = reduce(getattr, setting.path, loaded.configuration)
         origin = loaded.origins.get(setting.name, DEFAULT)
         yield from (f"# {line}" for line in wrap(_about(setting, origin), _WIDTH, break_on_hyphens=False))
-        yield f"{_assignment(setting.path[-1], value)}  # {origin}"
-
-
-def _assignment(name: str, value: Any) -> str:
-    return f'# {name} = ""' if value is None else f"{name} = {toml_value(plain(value))}"
+        name = setting.path[-1]
+        shown = f'# {name} = ""' if value is None else f"{name} = {toml_value(plain(value))}"
+        yield f"{shown}  # {origin}"
 
 
 def _about(setting: Setting, origin: str) -> str:

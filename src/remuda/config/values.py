@@ -43,7 +43,6 @@ class InvalidValue(Exception):  # noqa: N818  named like the other errors
         """Position in the value, appended to the setting's name: `[0].roles`."""
 
     def within(self, position: str) -> "InvalidValue":
-        """Return the same error for the enclosing value."""
         return InvalidValue(self.problem, inside=position + self.inside)
 
 
@@ -62,7 +61,7 @@ def from_text(annotation: Any, text: str) -> Any:
 
 
 def read(annotation: Any, raw: Any, about: Description, *, base: Path) -> Any:
-    """Return the value of a setting, or raise Wrong. Relative paths start at `base`."""
+    """Return the value of a setting, or raise InvalidValue. Relative paths start at `base`."""
     annotation = _without_none(annotation)
     _check_form(annotation, raw)
     arguments = get_args(annotation)

@@ -1,11 +1,8 @@
 """Web console of a process: it handles `/` and the paths below `/console`, and passes the rest to the process pages.
 
-A browser has a cookie and no token, so the console looks up the user's session and watches the instances with that
-user's permissions on the server. It handles GET only and changes nothing. A request from another site is rejected:
-browsers do not send it the cookie, and mark it (`Sec-Fetch-Site`). A stream ends with its session.
-
-The page loads only a script and styles of our own. User input, such as the name of an instance, is text and never
-markup: the template escapes it, and the script sets text only.
+It finds the user's session by the cookie and watches the instances with the permissions of that user. It handles GET
+only and changes nothing. Requests from other sites are rejected by `Sec-Fetch-Site`. A stream ends with its session.
+User input is text and never markup: the template escapes it, and the script sets text only.
 """
 
 import base64
@@ -62,13 +59,9 @@ class ConsolePages:
         return HtmlPage(html, headers={"Content-Security-Policy": self._policy})
 
 
+@cache
 def script() -> Response:
     """Return the script. The browser revalidates it each time, so that it never runs one of an earlier release."""
-    return _script()
-
-
-@cache
-def _script() -> Response:
     content = files("remuda.console").joinpath("static", _SCRIPT).read_bytes()
     headers = {
         "Content-Type": "text/javascript; charset=utf-8",
@@ -128,7 +121,6 @@ class Console:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         handle = self._routes.get(scope["path"])
         if handle is None:
             otherwise: ASGIApp = self._otherwise
@@ -176,7 +168,6 @@ class Console:
         return response.with_headers(NO_CACHE)
 
     async def _same_site_viewer(self, headers: Headers, seen: Observation) -> Principal:
-        """Return the user of a request from one of our pages."""
         if headers.get(b"sec-fetch-site", b"same-origin") not in _SAME_SITE:
             raise Forbidden("this path is for pages of this site only: use the API with a token")
         return await self._viewer(headers, seen)

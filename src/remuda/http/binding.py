@@ -128,15 +128,15 @@ def _lowered(value: Any) -> Any:
 
 @cache  # msgspec computes the fields of a type on each call, and types share types
 def _of_struct(kind: type[msgspec.Struct]) -> IdNormalizer | None:
-    within = [(each.name, change) for each in msgspec.structs.fields(kind) if (change := lower_case_ids(each.type))]
+    fields = [(each.name, change) for each in msgspec.structs.fields(kind) if (change := lower_case_ids(each.type))]
 
     def change_struct(value: Any) -> Any:
         if not isinstance(value, kind):
             return value  # another alternative of a union
-        changes = {name: new for name, change in within if (new := change(old := getattr(value, name))) is not old}
+        changes = {name: new for name, change in fields if (new := change(old := getattr(value, name))) is not old}
         return msgspec.structs.replace(value, **changes) if changes else value
 
-    return change_struct if within else None
+    return change_struct if fields else None
 
 
 def _of_each(kind: Any, change: IdNormalizer) -> IdNormalizer:

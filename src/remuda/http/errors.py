@@ -2,7 +2,7 @@
 
 The body has `error`, `error_description` and `trace_id`, as existing clients know them. We add `code`, which is stable,
 `problems`, if several places of a request are wrong, and `plan`, if a change is rejected because of its effects. The
-plan's schema belongs to a service, and routes that return it declare it (`Route.refusals`). `error` is one word for
+plan's schema belongs to a service, and routes that return it declare it (`Route.error_bodies`). `error` is one word for
 each status. Statuses that the wire contract does not have use our own words under a separate schema, so that a client
 of the contract never meets an unknown word under a status of the contract.
 

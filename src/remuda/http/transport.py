@@ -23,7 +23,7 @@ from remuda.http.sse import EventReader, Received
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, Invalid, RemudaError, ServerUnreachable
-from remuda.kernel.exchange import AttemptFailed, Exchange, NotNow, Retries
+from remuda.kernel.exchange import AttemptFailed, NotNow, RequestSender, Retries
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
@@ -214,7 +214,7 @@ class HttpTransport:
             clock=clock,
             randomness=randomness,
         )
-        self._exchange = Exchange(self.server, self.retries)
+        self._exchange = RequestSender(self.server, self.retries)
         most = settings.connections
         self._http = new_client(
             httpx2.Timeout(settings.read_s, connect=settings.connect_s),

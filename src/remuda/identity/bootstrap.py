@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
+from remuda.identity.credentials import Credentials, CredentialsFile, ExampleInstance
 from remuda.identity.kinds.tenancy import Bootstrap, BootstrapSpec, BootstrapStatus, Organization
 from remuda.identity.kinds.users import ServiceAccount, user_id
 from remuda.identity.login.passwords import Passwords, check_password
@@ -93,7 +93,7 @@ class BootstrapRun:
     """URL of identity for clients."""
     others: Mapping[str, str] = field(default_factory=dict)
     """URLs of the other services, by name."""
-    example_instance: SmallServer | None = None
+    example_instance: ExampleInstance | None = None
     """Region, flavor and image of an example instance."""
 
     async def run(self, report: Callable[[FirstLogin], None]) -> None:
@@ -216,7 +216,7 @@ class BootstrapRun:
     def _updated(self, credentials: Credentials) -> Credentials:
         """Return credentials with the present endpoints and example instance."""
         small = {} if self.example_instance is None else msgspec.structs.asdict(self.example_instance)
-        unset = dict.fromkeys(SmallServer.__struct_fields__)
+        unset = dict.fromkeys(ExampleInstance.__struct_fields__)
         return replace(credentials, endpoints={"identity": self.endpoint, **self.others}, **{**unset, **small})
 
     async def _rotate(self, name: str, issued: Issued) -> None:

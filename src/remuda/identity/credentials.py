@@ -16,7 +16,7 @@ from remuda.kernel.files import move_over, write_private
 from remuda.kernel.secrets import Secret, hide, reveal
 
 
-class SmallServer(msgspec.Struct, frozen=True, kw_only=True):
+class ExampleInstance(msgspec.Struct, frozen=True, kw_only=True):
     """Region, flavor and image of an example instance for scripts."""
 
     region_id: str

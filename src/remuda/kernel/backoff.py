@@ -25,8 +25,7 @@ class RetryTimer:
     """The delays between attempts at one operation: each up to twice as long as the one before."""
 
     def __init__(self, clock: Clock, randomness: Randomness, *, first_s: float, longest_s: float) -> None:
-        self._clock = clock
-        self._randomness = randomness
+        self._clock, self._randomness = clock, randomness
         self._first_s, self._longest_s = first_s, longest_s
         self.next_s = first_s
         """Upper bound of the next delay."""
@@ -45,8 +44,7 @@ class RetryTimers:
     """Factory of retry timers that share a clock and a source of randomness."""
 
     def __init__(self, clock: Clock, randomness: Randomness) -> None:
-        self._clock = clock
-        self._randomness = randomness
+        self._clock, self._randomness = clock, randomness
 
     def new(self, *, first_s: float, longest_s: float) -> RetryTimer:
         """Return a timer for an operation that is about to be attempted."""

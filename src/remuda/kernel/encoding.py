@@ -1,10 +1,7 @@
 """Encodings with exactly one text per value: canonical JSON, and base64url without padding (RFC 4648).
 
-Canonical JSON sorts keys, pads nothing and is UTF-8, so its bytes can be compared and hashed. A value that JSON cannot
-express is an error: a number that is not finite raises Invalid, a key that is not a string TypeError.
-
-Decoding base64url rejects padding, other characters, blanks and unused bits at the end, so that a secret or a signed
-header cannot be written in two ways.
+Canonical JSON sorts keys, pads nothing and is UTF-8. A number that is not finite raises Invalid, a key that is not a
+string TypeError. Decoding base64url rejects padding, other characters, blanks and unused bits at the end.
 """
 
 import base64

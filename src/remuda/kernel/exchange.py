@@ -1,4 +1,4 @@
-"""Exchange: one request with its attempts, and what is known of its effect when they have failed.
+"""Exchange of a request and its response: the attempts, and what is known of the effect when all have failed.
 
 An attempt raises `NotSent` or `ResponseLost` when no response came, and `NotNow` for a response that asks for another
 attempt. Every other error is the result. A request is sent again after the pause that the server asks for, or a longer
@@ -80,7 +80,7 @@ class Retries:
         return retry_after_s + self.backoff.pause_s(failures, self.randomness)
 
 
-class Exchange:
+class RequestSender:
     """Sends requests to one server: each once, or as `retries` says."""
 
     def __init__(self, server: str, retries: Retries | None = None) -> None:

@@ -26,10 +26,7 @@ def random_id(randomness: Randomness) -> str:
 
 @lru_cache(maxsize=4096)
 def derived_id(namespace: str, name: str) -> str:
-    """Return the UUIDv5 of the name, derived again from its own bytes until it starts with a letter.
-
-    The results are cached, because the controllers of a new object derive the same few ids repeatedly.
-    """
+    """Return the UUIDv5 of the name, derived again from its own bytes until it starts with a letter."""
     space = UUID(namespace).bytes
     derived = _version_5(space, name.encode())
     while derived[0] < _FIRST_LETTER:

@@ -31,15 +31,12 @@ class _PythonRandomness:
         self._source = source
 
     def token_bytes(self, count: int) -> bytes:
-        """Return that many bytes of the generator."""
         return self._source.randbytes(count)
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a number between low and high of the generator."""
         return self._source.uniform(low, high)
 
     def randrange(self, stop: int) -> int:
-        """Return an integer below stop of the generator."""
         return self._source.randrange(stop)
 
 

@@ -1,21 +1,14 @@
 """Sealing: authenticated encryption of secrets before they are stored, and the file with its keys.
 
-A sealed text is ``sealed:v1:<key id>:<nonce and ciphertext>``. The cipher is AES-256-GCM. The context, which names the
-object a secret belongs to, is authenticated with it: a sealed text that is copied to another object does not open.
-Between the fields of one object it can be moved.
+A sealed text is ``sealed:v1:<key id>:<nonce and ciphertext>``, by AES-256-GCM. The context, which names the object, is
+authenticated with it: a sealed text that is copied to another object does not open. The nonce is a keyed hash of
+context and secret, so an unchanged secret has the same sealed text, and a write without a change is no write. The
+price: a reader of two copies of a store sees whether a secret changed between them, and how long it is.
 
-The nonce is a keyed hash of context and secret instead of a random number. So the same secret in the same context under
-the same key always has the same sealed text, and the store's rule that a write without a change is no write holds for
-secrets too. The price: a reader of two copies of a store can see that a secret did not change between them. As the text
-is not padded, it also shows the secret's length. Two different secrets share a nonce only if 96 bits of the hash
-collide.
-
-A keyring has one current key, which seals, and previous ones, which only open. A text that already looks sealed is
-sealed like any other.
-
-The key file is JSON: a format number, and the keys with the current one first. A file that other users can read is
-rejected, since its keys may already be known. Writers hold a lock on the directory from reading to renaming: otherwise
-two of them that create or rotate keys concurrently would lose a key, and everything it had sealed.
+A keyring has one current key, which seals, and previous ones, which only open. The key file is JSON: a format number,
+and the keys with the current one first. A file that other users can read is rejected, since its keys may be known.
+Writers lock the directory from reading to renaming: otherwise concurrent ones could lose a key, and everything it had
+sealed.
 """
 
 import fcntl

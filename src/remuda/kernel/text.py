@@ -7,11 +7,7 @@ _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def folded(text: str) -> str:
-    """Return the text with A to Z as a to z, and everything else unchanged.
-
-    Only these 26 letters are folded. Unicode's own lower-casing maps some foreign letters to them: the Kelvin sign
-    becomes a k, and one user's address another user's.
-    """
+    """Return the text with A to Z in lower case. Unicode would also map other letters, such as the Kelvin sign."""
     return text.translate(_LOWER)
 
 

@@ -1,13 +1,9 @@
 """Targets of outbound requests: parsing of URLs, resolution of names, and the IP addresses that are allowed.
 
-Allowed are the addresses of the public Internet and those that an operator allows. Python's `is_global` changes with
-its releases and does not consider embedded addresses, so the ranges are listed here, after IANA's registries of
-special-purpose addresses. An IPv6 address that embeds an IPv4 address is treated like the latter, because a translator
-or tunnel would deliver there.
-
-URL parsers disagree about unusual URLs, and a check with one parser does not protect a connection made with another. So
-there is one parser, here, and it rejects unusual URLs: no credentials, no backslash, no IPv4 address other than as four
-decimal bytes, no IPv6 zone. What is left is a scheme, a host, a port and a path.
+Allowed are the public Internet, by IANA's registries of special-purpose addresses, and networks that an operator
+allows. Python's `is_global` changes with its releases and ignores embedded addresses: an IPv6 address that embeds an
+IPv4 address is treated like the latter, where a translator would deliver. URL parsers disagree about unusual URLs, so
+one parser serves check and connection, and rejects credentials, backslashes, unusual IPv4 addresses and IPv6 zones.
 """
 
 import asyncio
@@ -21,10 +17,8 @@ from typing import Protocol, TypeAlias
 from urllib.parse import urljoin
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
-"""An IP address."""
 
 IpNetwork: TypeAlias = IPv4Network | IPv6Network
-"""An IP network."""
 
 _INSIDE_IPV4 = (
     "0.0.0.0/8",  # this network
@@ -61,12 +55,9 @@ class AddressPolicy:
     allowed: tuple[IpNetwork, ...] = ()
 
     def allows(self, address: IpAddress) -> bool:
-        """Tell whether requests to this address are allowed."""
         plain = unmapped(address)
-        return self._is_allowed(plain) or all(map(_is_public, _with_embedded(plain)))
-
-    def _is_allowed(self, address: IpAddress) -> bool:
-        return any(address in network for network in self.allowed)
+        is_listed = any(plain in network for network in self.allowed)
+        return is_listed or all(map(_is_public, _with_embedded(plain)))
 
 
 def unmapped(address: IpAddress) -> IpAddress:
@@ -109,7 +100,6 @@ class SystemResolver:
     """Resolver of the operating system."""
 
     async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
-        """Resolve a host."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
 

@@ -84,10 +84,7 @@ class GuardedFetcher:
 
     @asynccontextmanager
     async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
-        """Send a GET request and yield its response, whatever the status, or raise FetchFailed.
-
-        `total_s` limits the time until the last byte is read.
-        """
+        """Yield the response of a GET request, whatever its status. `total_s` is the time until its last byte."""
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:

@@ -21,7 +21,7 @@ from remuda.identity.quotas.schema import (
     allocation_id,
 )
 from remuda.kernel.errors import AlreadyExists, NotFound, PreconditionFailed
-from remuda.quota.ports import AllocatedQuota, Amount, Charge, ProjectRef, ProjectState, StaleTokenError
+from remuda.quota.ports import AllocatedQuota, Charge, ChargeAmount, ProjectRef, ProjectState, StaleTokenError
 from remuda.resources.conventions import UNNAMED
 from remuda.resources.schema import MetadataWrite
 
@@ -41,16 +41,15 @@ class QuotaClient:
             return False
         return True
 
-    async def refer(self, place: ProjectRef, reference: str) -> None:
-        """Protect a project from removal."""
-        context = await self.delegation.as_service(place.organization, place.project)
-        await self.identity.add_project_reference(context, place.organization, place.project, reference)
+    async def add_reference(self, project: ProjectRef, reference: str) -> None:
+        context = await self.delegation.as_service(project.organization, project.project)
+        await self.identity.add_project_reference(context, project.organization, project.project, reference)
 
-    async def unrefer(self, place: ProjectRef, reference: str) -> None:
+    async def remove_reference(self, project: ProjectRef, reference: str) -> None:
         """Remove a reference, if the project exists."""
-        context = await self.delegation.as_service(place.organization, place.project)
+        context = await self.delegation.as_service(project.organization, project.project)
         with suppress(NotFound):
-            await self.identity.remove_project_reference(context, place.organization, place.project, reference)
+            await self.identity.remove_project_reference(context, project.organization, project.project, reference)
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
         """Create an allocation, or renew a released one."""
@@ -154,6 +153,6 @@ def _allocated(allocation: AllocationRead) -> AllocatedQuota:
         payer=ProjectRef(metadata.organization_id, metadata.project_id),
         kind=spec.kind,
         id=spec.id,
-        amounts=frozenset(Amount(each.kind, each.committed) for each in spec.allocations if each.committed),
+        amounts=frozenset(ChargeAmount(each.kind, each.committed) for each in spec.allocations if each.committed),
         is_confirmed=allocation.status.state == "confirmed",
     )

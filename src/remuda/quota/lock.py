@@ -28,7 +28,6 @@ LOCK = "remuda/locked-by"
 REVERTING = "remuda/reverting"
 """Annotation: the operation that holds the lock and restores the previous state of the object."""
 FENCING_TOKEN = "remuda/fencing-token"  # noqa: S105  an annotation, no secret
-"""Annotation: the fencing token."""
 
 _ANNOTATIONS = (DESCRIPTION, MODIFIER, MODIFIED)
 SpecT = TypeVar("SpecT")
@@ -57,12 +56,10 @@ async def operation_phase(store: Store, operation: str) -> Phase:
 
 
 async def is_operation_open(store: Store, operation: str) -> bool:
-    """Return whether an operation is open."""
     return await operation_phase(store, operation) in OPEN_PHASES
 
 
 async def is_locked(store: Store, resource: Resource) -> bool:
-    """Return whether an operation holds the lock of an object."""
     return await is_operation_open(store, lock_holder(resource))
 
 
@@ -89,12 +86,10 @@ def reverting(resource: ResourceT) -> ResourceT:
 
 
 def is_reverting(resource: Resource) -> bool:
-    """Return whether the lock holder restores the previous state of an object."""
     return REVERTING in resource.metadata.annotations
 
 
 def fencing_token(resource: Resource) -> int:
-    """Return the fencing token of an object."""
     token = resource.metadata.annotations.get(FENCING_TOKEN, "")
     return int(token) if token.isdecimal() else 0
 

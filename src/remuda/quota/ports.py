@@ -26,7 +26,7 @@ class ProjectRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class ChargeAmount:
     """An amount of one kind of quota."""
 
     kind: str
@@ -42,7 +42,7 @@ class Charge:
     kind: str
     """The qualified plural of the resource."""
     id: str
-    amounts: tuple[Amount, ...]
+    amounts: tuple[ChargeAmount, ...]
     fencing_token: int = 0
     """The fencing token with which it was computed (`lock`)."""
 
@@ -52,13 +52,11 @@ class AllocatedQuota:
     """A quota allocation as the ledger has it."""
 
     name: str
-    """The id of the allocation."""
     payer: ProjectRef
     kind: str
     """The qualified plural of the resource."""
     id: str
-    """The id of the resource."""
-    amounts: frozenset[Amount]
+    amounts: frozenset[ChargeAmount]
     is_confirmed: bool
     """Whether the resource is known to exist. An unconfirmed allocation expires."""
 
@@ -69,14 +67,10 @@ class ProjectState:
 
     project: ProjectRef
     is_deleting: bool = False
-    """Whether it is being deleted."""
 
 
-class Ledger(Protocol):
-    """Knows projects and their quota allocations.
-
-    All methods are idempotent, and raise Unavailable if the ledger does not respond.
-    """
+class QuotaLedger(Protocol):
+    """Knows projects and their allocations. All methods are idempotent."""
 
     async def has_project(self, organization: str, project: str) -> bool:
         """Return whether an organization has a project."""
@@ -94,28 +88,22 @@ class Ledger(Protocol):
         ...
 
     async def change(self, charge: Charge) -> None:
-        """Change an allocation, or raise Forbidden if that exceeds a limit.
-
-        Raise StaleTokenError if it was changed with a higher fencing token.
-        """
+        """Change an allocation, or raise Forbidden, or StaleTokenError after a higher fencing token."""
         ...
 
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
-        """Release an allocation, if there is one.
-
-        With `permanently`, all later requests with this fencing token or a lower one are rejected.
-        """
+        """Release an allocation, if any. `permanently` rejects later requests up to this fencing token."""
         ...
 
 
-class ProjectLedger(Ledger, Protocol):
+class ProjectQuotaLedger(QuotaLedger, Protocol):
     """A ledger that also knows which objects keep a project from being deleted."""
 
-    async def refer(self, place: ProjectRef, reference: str) -> None:
+    async def add_reference(self, project: ProjectRef, reference: str) -> None:
         """Add a reference to a project. Raise NotFound if it does not exist, Malformed if it is being deleted."""
         ...
 
-    async def unrefer(self, place: ProjectRef, reference: str) -> None:
+    async def remove_reference(self, project: ProjectRef, reference: str) -> None:
         """Remove a reference from a project, if both exist."""
         ...
 

@@ -11,7 +11,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.quota.lock import is_locked, is_operation_open, operation_phase
-from remuda.quota.ports import Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError, payer_principal
+from remuda.quota.ports import Charge, ProjectQuotaLedger, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources import conventions as labels
@@ -31,23 +31,19 @@ OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still runn
 async def wait_for_create(
     store: Store, resource: ResourceT, operation: str, run: ReconcileContext
 ) -> Result | Outcome[ResourceT] | None:
-    """Return the result that a controller must return before provisioning, or None if the create operation is done.
-
-    If the operation was undone and its object still exists, the object is deleted.
-    """
+    """Return the result to report until the create operation is done, or None; delete the object of an undone one."""
     phase = await operation_phase(store, operation)
     if phase == "undone":
         log = [run.event(resource, "CreateRolledBack")]
         try:
-            marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
+            deleted = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
         except NotFound:
             return Done()  # it was removed meanwhile
-        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), marked or resource)
+        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), deleted or resource)
     return None if phase == "done" else OPERATION_OPEN
 
 
 def project_ref(resource: Resource) -> ProjectRef:
-    """Return the project of an object."""
     return ProjectRef(labels.organization_of(resource), labels.project_of(resource))
 
 
@@ -66,7 +62,6 @@ def payer_of(resource: Resource) -> ProjectRef:
 
 
 def is_charged(resource: Resource) -> bool:
-    """Return whether the quota of an object is confirmed."""
     found = find_condition(_conditions(resource), CHARGED)
     return found is not None and found.status == "True"
 
@@ -87,7 +82,7 @@ class QuotaAdmission(Generic[ResourceT]):
 
     store: Store
     clock: Clock
-    identity: ProjectLedger
+    identity: ProjectQuotaLedger
     charge: Callable[[ResourceT], Charge] | None = None
     """Returns the quota of an object; None if the kind uses none."""
     reference: Callable[[ResourceT], str] | None = None
@@ -112,14 +107,14 @@ class QuotaAdmission(Generic[ResourceT]):
         if self.charge is not None:
             await self.identity.release(self.charge(resource), permanently=True)
         if self.reference is not None:
-            await self.identity.unrefer(project_ref(resource), self.reference(resource))
+            await self.identity.remove_reference(project_ref(resource), self.reference(resource))
 
 
 def _create_operation(resource: Resource) -> str:
     return resource.spec.operation  # type: ignore[attr-defined,no-any-return]  # every kind that operations create has it
 
 
-async def reserve(ledger: Ledger, charge: Charge, payer: Principal) -> None:
+async def reserve(ledger: QuotaLedger, charge: Charge, payer: Principal) -> None:
     """Reserve quota for a new resource. After a release of the operation's earlier resource it must be retried."""
     try:
         await ledger.allocate(charge, payer)
@@ -127,7 +122,7 @@ async def reserve(ledger: Ledger, charge: Charge, payer: Principal) -> None:
         raise Unavailable("The quota reservation of this operation has expired. Retry the request.") from None
 
 
-async def confirm_quota(ledger: Ledger, charge: Charge) -> Result | None:
+async def confirm_quota(ledger: QuotaLedger, charge: Charge) -> Result | None:
     """Confirm the quota of an object, or reserve it again; return the result that blocks it, or None."""
     try:
         if not await ledger.confirm(charge):
@@ -140,7 +135,6 @@ async def confirm_quota(ledger: Ledger, charge: Charge) -> Result | None:
 
 
 def with_charged(resource: ResourceT, clock: Clock) -> ResourceT:
-    """Return an object with the condition that its quota is confirmed."""
     charged = Condition(
         type=CHARGED,
         status="True",

@@ -1,10 +1,8 @@
 """Sagas that create an object, or update it under an operation lock, together with its quota.
 
 An increase is reserved before the object is updated, and a decrease released after it, so that no object uses quota
-that is not allocated.
-
-If the previous state cannot be restored, because a network that it referred to was deleted meanwhile, or because its
-quota is used by others, the object keeps the new state, and its quota.
+that is not allocated. If the previous state cannot be restored, because its references or its quota are gone, the
+object keeps the new state, and its quota.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -32,7 +30,7 @@ from remuda.quota.lock import (
     restored,
     reverting,
 )
-from remuda.quota.ports import Amount, Charge, Ledger, ProjectLedger, ProjectRef, StaleTokenError
+from remuda.quota.ports import Charge, ChargeAmount, ProjectQuotaLedger, ProjectRef, QuotaLedger, StaleTokenError
 from remuda.quota.reservation import reserve
 from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
@@ -58,7 +56,7 @@ class QuotaUpdatePorts(Protocol):
         ...
 
     @property
-    def identity(self) -> Ledger:
+    def identity(self) -> QuotaLedger:
         """The ledger of their quota."""
         ...
 
@@ -99,7 +97,7 @@ class CreatePorts:
     """The ports of the steps of a create saga."""
 
     store: Store
-    identity: ProjectLedger
+    identity: ProjectQuotaLedger
 
 
 def create_saga(
@@ -122,16 +120,16 @@ def create_saga(
     before the one that creates what `build` returns.
     """
     steps = _CreateSteps(kind.type, id_of, build, charge, reference)
-    refer = Step(name="add-project-reference", do=steps.refer, undo=steps.unrefer)
+    add_reference = Step(name="add-project-reference", do=steps.add_reference, undo=steps.remove_reference)
     reserve = Step(name="reserve-quota", do=steps.reserve, undo=steps.release)
-    # Who deletes a project marks it, and then finds the objects in it. One that was created later is rejected here.
-    recheck = Step(name="recheck-project", do=steps.refer, undo=_do_nothing)
+    # A deletion marks its project and then lists the objects in it: one that was created later is rejected here.
+    recheck = Step(name="recheck-project", do=steps.add_reference, undo=_do_nothing)
     return Saga(
         name=name,
         input_type=input_type,
         subject=lambda new: (kind.qualified, id_of(new)),
         steps=(
-            *([refer] if reference is not None else []),
+            *([add_reference] if reference is not None else []),
             *([reserve] if charge is not None else []),
             *extra_steps,
             Step(name=create_step, do=steps.create, undo=steps.roll_back),
@@ -154,20 +152,16 @@ class _CreateSteps(Generic[ResourceT, NewT]):
         self._kind, self._id_of, self._build = kind, id_of, build
         self._charge, self._reference = charge, reference
 
-    async def refer(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Add a reference to the project."""
-        await ports.identity.refer(*self._referred(work))
+    async def add_reference(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        await ports.identity.add_reference(*self._referred(work))
 
-    async def unrefer(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Remove the reference."""
-        await ports.identity.unrefer(*self._referred(work))
+    async def remove_reference(self, ports: CreatePorts, work: Work[NewT]) -> None:
+        await ports.identity.remove_reference(*self._referred(work))
 
     async def reserve(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Reserve the quota."""
         await reserve(ports.identity, self._charged(work), _requester(work).principal)
 
     async def release(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Release the quota."""
         await ports.identity.release(self._charged(work))
 
     async def create(self, ports: CreatePorts, work: Work[NewT]) -> None:
@@ -180,7 +174,6 @@ class _CreateSteps(Generic[ResourceT, NewT]):
                 raise
 
     async def roll_back(self, ports: CreatePorts, work: Work[NewT]) -> None:
-        """Remove the object, if this operation created it."""
         await roll_back_create(
             ports.store, self._kind, self._id_of(work.input), lambda found: _is_created_by(found, work.id)
         )
@@ -243,10 +236,7 @@ async def run_update(
     log: Sequence[Record],
     **extra: Any,
 ) -> None:
-    """Update an object together with its quota, as it was validated. Each attempt is an operation of its own.
-
-    `extra` are fields that the input of the saga has of its own.
-    """
+    """Update an object with its quota, as validated, in an operation of its own. `extra` extends the input."""
     change = saga.input_type(
         id=found.name,
         previous=previous_state(found),
@@ -291,7 +281,6 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def unlock(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-        """Unlock the object."""
         await self._rewrite(ports, work, lambda found: locked(found, ""))
 
     async def reserve_increase(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
@@ -302,10 +291,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         )
 
     async def set_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-        """Set the allocation to the quota of the current state.
-
-        An object that is being deleted is left to its controller, and one that is locked to its lock holder.
-        """
+        """Set the allocation to the quota of the current state, unless another operation or a deletion owns it."""
         found = await find(ports.store, self._kind, work.input.id, include_deleting=False)
         if found is not None and lock_holder(found) == work.id and is_reverting(found):
             raise Unavailable(_TOO_LATE)
@@ -331,10 +317,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def restore(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
-        """Restore the previous state. A decrease may be released already, so it is reserved first.
-
-        Another process that restores the object increments the fencing token, so the reservation is made again.
-        """
+        """Restore the previous state. Reserve its quota first, again if the fencing token was incremented meanwhile."""
         with suppress(ReferenceRejected, Forbidden):
             while (found := await self._rewrite(ports, work, reverting)) is not None:
                 was = restored(found, work.input.previous)
@@ -371,14 +354,14 @@ async def _do_nothing(_ports: object, _work: object) -> None:
     """Do nothing: the undo of an earlier step covers it."""
 
 
-async def _change_allocation(identity: Ledger, charge: Charge) -> None:
+async def _change_allocation(identity: QuotaLedger, charge: Charge) -> None:
     try:
         await _change_or_allocate(identity, charge)
     except StaleTokenError:
         raise Unavailable(_TOO_LATE) from None
 
 
-async def _change_or_allocate(identity: Ledger, charge: Charge) -> None:
+async def _change_or_allocate(identity: QuotaLedger, charge: Charge) -> None:
     try:
         await identity.change(charge)
     except NotFound:  # it expired, because it was not confirmed in time
@@ -395,7 +378,7 @@ def _greatest(one: Charge, other: Charge) -> Charge:
         operation=one.operation,
         kind=one.kind,
         id=one.id,
-        amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items()),
+        amounts=tuple(ChargeAmount(kind, committed) for kind, committed in amounts.items()),
         fencing_token=one.fencing_token,
     )
 
@@ -403,7 +386,7 @@ def _greatest(one: Charge, other: Charge) -> Charge:
 async def roll_back_create(
     store: Store, kind: type[ResourceT], name: str, is_own: Callable[[ResourceT], bool] = lambda _: True
 ) -> None:
-    """Remove an object with its finalizer. While its operation is open, no controller has acted on it.
+    """Remove an object that its operation, still open, has created: no controller has acted on it.
 
     `is_own` says whether this operation created it, if the name does not. If another object already refers to it or
     belongs to it, its deletion stays pending until that one is removed.

@@ -32,7 +32,6 @@ class BackgroundTasks:
         self._tasks.append(asyncio.create_task(self._supervise(name, task), name=name))
 
     async def stop(self) -> None:
-        """Cancel all tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

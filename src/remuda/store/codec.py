@@ -1,12 +1,9 @@
-"""Codec: objects to stored documents and back.
+"""Codec: objects to stored documents, which are the JSON of custom resources, and back.
 
-A document is the JSON of a custom resource. Secrets are sealed when it is written and opened when it is read, bound to
-the kind and name of their object, so no backend ever stores one in clear text.
-
+Secrets are sealed when a document is written and opened when it is read, bound to the kind and name of their object.
 Updates preserve unknown fields by a three-way merge of the *stored* document, the part of it that our types
-*understood*, and the *desired* document. A field that was understood and is no longer desired is removed; a desired one
-is set; one that was never understood stays. Lists are replaced as a whole unless they have a declared key: then their
-items are merged one by one.
+*understood*, and the *desired* document. Lists are replaced as a whole unless they have a declared key: then they are
+merged by item.
 """
 
 from collections.abc import Mapping
@@ -66,8 +63,7 @@ class Codec(Generic[ResourceT]):
     """Encodes and decodes the documents of one kind."""
 
     def __init__(self, kind: Kind[ResourceT], sealer: Sealer) -> None:
-        self._kind = kind
-        self._sealer = sealer
+        self._kind, self._sealer = kind, sealer
         self._prefix = msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.name})[:-1] + b","
         self._plain_encoder = msgspec.json.Encoder()
         self._plain_decoder = msgspec.json.Decoder(kind.type)
@@ -115,7 +111,6 @@ class Codec(Generic[ResourceT]):
         return any(self._sealer.seal(secret, context=context) != sealed for secret, sealed in seals.items())
 
     def _context(self, name: str) -> str:
-        """Return the context of the object's seals."""
         return f"{self._kind.qualified}/{name}"
 
     def _sealing_encoder(self, name: str, seals: Mapping[Secret, str]) -> msgspec.json.Encoder:
@@ -148,7 +143,6 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 def codecs(registry: Registry, sealer: Sealer) -> Mapping[type[Resource], Codec[Any]]:
-    """Return the codecs by type."""
     return {kind.type: Codec(kind, sealer) for kind in registry.kinds}
 
 

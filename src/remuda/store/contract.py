@@ -1,11 +1,9 @@
 """Store contract: one Protocol, which every backend implements.
 
-Services see only this module. It asks for what a Kubernetes API server can guarantee; the embedded SQLite backend is
-stricter where it can be. `tests/contract` has a test for each guarantee and runs them on every backend.
-
-A value that is derived from several reads names its dependencies: a kind as a whole, or the objects under one name,
-label or value of a declared index. A read by several of these depends on any one of them, because every change of its
-result changes an object that is, or was, found under all of them.
+It asks for what a Kubernetes API server can guarantee; SQLite is stricter where it can be. `tests/contract` has a test
+for each guarantee and runs them on every backend. A value that is derived from several reads names its dependencies:
+kinds, or the objects under one name, label or value of a declared index. A read by several of these depends on any one
+of them, because each change of its result changes an object that is, or was, found under all of them.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence

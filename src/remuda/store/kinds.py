@@ -1,12 +1,8 @@
 """Kinds: declarations of the types that can be stored, and their schemas.
 
-A kind is a struct type plus what the store must know about it: its group, version and plural in the API, the references
-of its objects, and its indexes besides labels. Secret fields and keyed lists are declared in the types themselves
-(`Secret`, `keyed`). A `Registry` is the closed set of kinds of a store.
-
-The schemas are structural, as a Kubernetes API server requires: no `$ref`, one type at each position, `nullable`
-instead of an alternative `null`. The merge of documents reads the keys of lists from the same schema, so that a key is
-declared once, in the annotation of its field.
+A kind is a struct type with its group, version and plural in the API, the references of its objects, and its indexes
+besides labels. Secret fields and keyed lists are declared in the types (`Secret`, `keyed`). Schemas are structural, as
+a Kubernetes API server requires: no `$ref`, one type at each position, `nullable` instead of `null`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -81,7 +77,6 @@ _NONE = KeyTree()
 
 
 def list_keys(schema: Schema) -> KeyTree:
-    """Return the keyed lists of a structural schema."""
     (key,) = schema.get("x-kubernetes-list-map-keys", [None])
     inner = schema["items"] if key else schema
     below = {name: list_keys(child) for name, child in inner.get("properties", {}).items()}
@@ -135,11 +130,9 @@ class Kind(Generic[ResourceT]):
     unindexed: frozenset[str] = frozenset()
     """Labels by which these objects are never listed. Every indexed label costs an index entry in every write."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The columns of `kubectl get`: title to JSON path."""
 
     @cached_property
     def name(self) -> str:
-        """The singular, as in the document's `kind`."""
         return self.type.__name__
 
     @cached_property
@@ -166,7 +159,6 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def has_secrets(self) -> bool:
-        """Whether a field must be sealed before it is stored."""
         return has_secrets(self.schema)
 
     @cached_property
@@ -250,14 +242,12 @@ class Registry:
                 self._referrers.setdefault(target, []).append(kind)
 
     def of(self, resource_type: type[ResourceT]) -> Kind[ResourceT]:
-        """Return the kind of this type."""
         try:
             return self._by_type[resource_type]
         except KeyError:
             raise TypeError(f"{resource_type.__name__} is not a registered kind") from None
 
     def named(self, qualified: str) -> Kind[Any]:
-        """Return the kind with this qualified plural."""
         return self._by_name[qualified]
 
     def owning(self, reference: OwnerReference) -> Kind[Any] | None:

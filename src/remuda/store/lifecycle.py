@@ -12,10 +12,7 @@ from remuda.store.objects import IN_USE, STORE_FINALIZERS, Resource, ResourceT
 
 
 def new_resource(registry: Registry, kind: Kind[ResourceT], desired: ResourceT) -> ResourceT:
-    """Return the object that a create stores.
-
-    It has neither the caller's status nor uid, and has the store's finalizer if it can be referenced.
-    """
+    """Return the object that a create stores, without the caller's status and uid, with the store's finalizer."""
     finalizers = [IN_USE] if registry.is_target(kind) else []
     finalizers += [finalizer for finalizer in desired.metadata.finalizers if finalizer not in STORE_FINALIZERS]
     metadata = replace(
@@ -51,7 +48,6 @@ def with_desired(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -
 
 
 def with_status(kind: Kind[ResourceT], stored: ResourceT, desired: ResourceT) -> ResourceT:
-    """Return `stored` with the status of `desired`."""
     return _with(kind, stored, metadata=stored.metadata, status=getattr(desired, "status", None))
 
 
@@ -66,10 +62,7 @@ def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, deleted_a
 def deleting_owners(
     registry: Registry, resource: Resource, find: Callable[[Kind[Any], str], Resource | None]
 ) -> set[tuple[str, str]]:
-    """Return (qualified kind, name) of all direct and indirect owners that are being deleted.
-
-    Their removal waits for that of `resource`.
-    """
+    """Return (qualified kind, name) of all owners, direct or not, that are being deleted and wait for `resource`."""
     seen: set[str] = set()
     deleting: set[tuple[str, str]] = set()
     pending = list(resource.metadata.owner_references)
@@ -98,7 +91,6 @@ def has_other_owner(
 
 
 def without_owner(child: ResourceT, owner: Resource) -> ResourceT:
-    """Return a child without its reference to `owner`."""
     left = tuple(reference for reference in child.metadata.owner_references if reference.uid != owner.uid)
     return replace(child, metadata=replace(child.metadata, owner_references=left))
 

@@ -18,9 +18,7 @@ IN_USE = "remuda/in-use"
 """The finalizer of every object that can be referenced. The store adds it, and removes it with the last referrer."""
 
 HAS_CHILDREN = "remuda/has-children"
-"""The finalizer of an owner that is being deleted and whose children we know, on a backend whose own garbage collector
-may not know them yet.
-"""
+"""The finalizer of an owner that is being deleted, until the children that we know are removed (Kubernetes only)."""
 
 STORE_FINALIZERS = frozenset({FOREGROUND, IN_USE, HAS_CHILDREN})
 """The finalizers that only the store adds and removes."""
@@ -74,7 +72,6 @@ class Resource(StoredStruct, frozen=True):
 
     @property
     def version(self) -> str:
-        """The version that was read: the precondition of the next write."""
         return self.metadata.resource_version
 
     @property
@@ -84,4 +81,8 @@ class Resource(StoredStruct, frozen=True):
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
-"""The type of some kind."""
+
+
+def at_version(resource: ResourceT, version: str) -> ResourceT:
+    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
+    return msgspec.structs.replace(resource, metadata=metadata)

@@ -12,8 +12,8 @@ _PAGE = 100
 async def reseal(store: Store) -> int:
     """Update every object that was sealed with an earlier key; return their number.
 
-    An update that changes nothing is no write, unless its secrets would be sealed differently, so every object can
-    simply be updated. Earlier keys may be removed when the superseded revisions, which keep their seals, are compacted.
+    An update that changes nothing is no write, unless its secrets would be sealed differently. Earlier keys may be
+    removed when the superseded revisions, which keep their seals, are compacted.
     """
     written = 0
     for kind in store.registry.kinds:
@@ -29,10 +29,7 @@ async def reseal(store: Store) -> int:
 
 
 async def _reseal(store: Store, resource: Resource) -> bool:
-    """Update one object unless it was deleted, and return whether that wrote it.
-
-    After a conflict the object is read again, because a status update does not reseal.
-    """
+    """Update one object and return whether that wrote it. After a conflict, read it again."""
     while True:
         try:
             return (await store.update(resource)).version != resource.version

@@ -110,7 +110,7 @@ REPLACED = as_it_is(
         type=REBUILDING,
         status="True",
         reason="Replacing",
-        message="another server is put in its place: asked for",
+        message="the server is being replaced: asked for",
         last_transition_time=THEN,
     ),
     power="Rebuilding",

@@ -47,5 +47,5 @@ def kinds(plan: Any) -> list[str]:
 
 
 def named(things: Any) -> dict[str, str]:
-    """Return what is lost, or survives, with its value."""
-    return {each["thing"]: each.get("value", "") for each in things}
+    """Return the destroyed or preserved attributes with their values."""
+    return {each["attribute"]: each.get("value", "") for each in things}

@@ -5,7 +5,7 @@ may be made to fail: before the effect, or after it, as when an answer is lost::
 
     identity = MemoryIdentity({Place(ORG, PROJECT)}, limits={"networks": 2})
     identity.fail("allocate")                    # the next call raises Unavailable, and does nothing
-    identity.fail("refer", times=2, after=True)  # the next two do what they should, and raise all the same
+    identity.fail("add_reference", times=2, after=True)  # the next two do what they should, and raise all the same
 """
 
 import asyncio
@@ -90,22 +90,22 @@ class MemoryIdentity:
         self._begin("has_project")
         return ProjectRef(organization, project) in self.places
 
-    async def refer(self, payer: ProjectRef, reference: str) -> None:
+    async def add_reference(self, payer: ProjectRef, reference: str) -> None:
         """Keep a project from going."""
-        self._begin("refer")
+        self._begin("add_reference")
         if payer not in self.places:
             raise NotFound("Project", payer.project)
         if payer in self.marked and reference not in self.references[payer]:
             raise Malformed("unable to add reference, resource is being deleted")
         self.references[payer].add(reference)
-        self._end("refer")
+        self._end("add_reference")
 
-    async def unrefer(self, payer: ProjectRef, reference: str) -> None:
+    async def remove_reference(self, payer: ProjectRef, reference: str) -> None:
         """Keep a project no longer."""
-        self._begin("unrefer")
+        self._begin("remove_reference")
         self.references[payer].discard(reference)
         self._let_go(payer)
-        self._end("unrefer")
+        self._end("remove_reference")
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
         """Hold what something costs, unless another operation holds something for it."""

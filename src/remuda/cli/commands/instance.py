@@ -299,20 +299,20 @@ def _wrapped(line: str, width: int | None) -> list[str]:
 
 
 def _parts(plan: PlanRead) -> Iterator[tuple[str, Sequence[str]]]:
-    yield "Plan", [plan.sentence]
+    yield "Plan", [plan.message]
     for step in plan.steps:
-        yield step.kind.capitalize(), [*(change.sentence for change in step.changes), step.sentence]
-    yield "Lost", [each.sentence for each in plan.lost] or ["Nothing."]
-    yield "Survives", [", ".join(_thing(each) for each in plan.survives) or "Nothing."]
-    yield "Downtime", [plan.downtime.sentence]
+        yield step.kind.capitalize(), [*(change.message for change in step.changes), step.message]
+    yield "Lost", [each.message for each in plan.destroyed] or ["Nothing."]
+    yield "Survives", [", ".join(_thing(each) for each in plan.preserved) or "Nothing."]
+    yield "Downtime", [plan.downtime.message]
     yield "Quota", [_quota(plan.quota)]
     if plan.blockers:
-        yield "Blocked", [each.sentence for each in plan.blockers]
+        yield "Blocked", [each.message for each in plan.blockers]
     yield "Hash", [plan.hash]
 
 
 def _thing(thing: PlanAttributeRead) -> str:
-    word = _THINGS.get(thing.thing, thing.thing)
+    word = _THINGS.get(thing.attribute, thing.attribute)
     return f"{word} {thing.value}" if thing.value else word
 
 
@@ -420,9 +420,9 @@ async def carry_out(
             return None
         report(plan_text(planned, terminal_width()))
         if planned.blockers:
-            raise Unusable(f"Nothing was done. {planned.blockers[0].sentence}")
+            raise Unusable(f"Nothing was done. {planned.blockers[0].message}")
         if planned.is_destructive:
-            confirm(planned.sentence, yes=yes, ask=ask)
+            confirm(planned.message, yes=yes, ask=ask)
         try:
             return await apply(planned.hash)
         except (PlanChanged, PlanRequired) as error:

@@ -305,7 +305,7 @@ async def explain(instance: str, /, *, output: Output = "table", scope: ScopeOpt
     elif output != "table":
         write(dump(found, output))
     else:
-        write("".join(f"{line}\n" for line in found.sentences))
+        write("".join(f"{line}\n" for line in found.messages))
 
 
 async def _latest(api: ScopedSession, path: str, limit: int, *, is_for_people: bool) -> Sequence[EventRead]:
@@ -324,7 +324,7 @@ def _table(events: Sequence[EventRead]) -> str:
     if not events:
         return "No events found.\n"
     headings = ["TIME (UTC)", "CAUSE", "EVENT"]
-    rows = [[f"{each.time:%Y-%m-%d %H:%M:%S}", _cause(each.cause), each.sentence] for each in events]
+    rows = [[f"{each.time:%Y-%m-%d %H:%M:%S}", _cause(each.cause), each.message] for each in events]
     incarnations = [each.incarnation[:_UID_LENGTH] for each in events]
     if len(set(incarnations)) > 1:
         headings.insert(1, "INCARNATION")

@@ -56,7 +56,9 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
     def announce(address: ListenAddress) -> None:
         echo(f"Remuda is ready at http://{address} (data in {directory}). Stop it with Ctrl-C.")
 
-    begin = services(configuration, StartMessages(welcome=_announce_first_start, credentials_lost=_credentials_lost))
+    begin = services(
+        configuration, StartMessages(first_login=_announce_first_start, credentials_lost=_credentials_lost)
+    )
     running = run(settings(configuration), announce=announce, services=begin, kinds=registry())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)

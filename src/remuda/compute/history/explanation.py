@@ -174,13 +174,13 @@ def explain(known: ExplanationInput) -> ExplanationRead:
     state, message = _state(known, waits)
     return ExplanationRead(
         state=state,
-        sentences=(
+        messages=(
             message,
             *(line for wait in waits for line in messages_of(wait)),
             *notes(known.instance, known.power, known.policy),
         ),
-        waits=waits,
-        asked_at=known.now,
+        waiting_for=waits,
+        observed_at=known.now,
         incarnation=known.instance.uid,
     )
 
@@ -188,7 +188,7 @@ def explain(known: ExplanationInput) -> ExplanationRead:
 def explain_deleted(tombstone: Tombstone, cause: DeletionCause | None, *, now: datetime) -> ExplanationRead:
     """Return the explanation of a deleted instance."""
     message = f"The instance was deleted at {format_time(tombstone.time)}: {_why_deleted(cause)}."
-    return ExplanationRead(state="gone", sentences=(message,), asked_at=now, incarnation=tombstone.uid)
+    return ExplanationRead(state="deleted", messages=(message,), observed_at=now, incarnation=tombstone.uid)
 
 
 def _why_deleted(cause: DeletionCause | None) -> str:
@@ -217,14 +217,14 @@ def _state(known: ExplanationInput, waits: Sequence[WaitRead]) -> tuple[str, str
     if is_behind(instance, instance.status.conditions):
         return "changing", "The instance was updated, and the controller has not started yet."
     if available.status != "True":
-        is_progressing = bool(waits) and all(wait.who == "itself" for wait in waits)
+        is_progressing = bool(waits) and all(wait.resolved_by == "controller" for wait in waits)
         return "waiting", f"The instance is not provisioned{' yet' if is_progressing else ''}."
     return _available_state(instance, waits)
 
 
 def _available_state(instance: ComputeInstance, waits: Sequence[WaitRead]) -> tuple[str, str]:
     if any(wait.reason == "ServerFailed" for wait in waits):
-        return "broken", "The instance was provisioned, and its server failed."
+        return "failed", "The instance was provisioned, and its server failed."
     power = instance.status.power_state
     return "provisioned", f"The instance is provisioned{f' and {power.lower()}' if power and power != 'Error' else ''}."
 
@@ -290,9 +290,9 @@ def _overdue(wait: WaitRead, stalled: Condition | None, now: datetime) -> WaitRe
     """Return a wait; one that should have ended without an action is the operator's to resolve."""
     has_stalled = stalled is not None and stalled.status == "True"
     is_ignored = wait.reason == "Pending" and wait.since is not None and now - wait.since > _FIRST_RECONCILE
-    if wait.who != "itself" or not (has_stalled or is_ignored):
+    if wait.resolved_by != "controller" or not (has_stalled or is_ignored):
         return wait
-    return msgspec.structs.replace(wait, who="operator", remedy=_OVERDUE)
+    return msgspec.structs.replace(wait, resolved_by="operator", remedy=_OVERDUE)
 
 
 def _reported(known: ExplanationInput) -> tuple[str, str, datetime | None]:

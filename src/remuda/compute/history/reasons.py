@@ -40,15 +40,15 @@ WAIT = "Wait."
 _UNKNOWN = Reason("The controller reported an unknown reason", "operator", "Contact the operator.", _BACKED_OFF_S)
 
 REASONS: Mapping[str, Reason] = {
-    "Pending": Reason("The controller has not reconciled the instance yet", "itself", WAIT, _UNKNOWN_S),
-    "Provisioning": Reason("The server is being created", "itself", WAIT, _SOON_S),
-    "Changed": Reason("The server is being updated", "itself", WAIT, _SOON_S),
-    "Deprovisioning": Reason("The resources of the instance are being deleted", "itself", WAIT, _SOON_S),
-    "Rebuilding": Reason("The server is being rebuilt or replaced", "itself", WAIT, _SOON_S),
-    "OperationRunning": Reason("An operation on the instance is running", "itself", WAIT),
+    "Pending": Reason("The controller has not reconciled the instance yet", "controller", WAIT, _UNKNOWN_S),
+    "Provisioning": Reason("The server is being created", "controller", WAIT, _SOON_S),
+    "Changed": Reason("The server is being updated", "controller", WAIT, _SOON_S),
+    "Deprovisioning": Reason("The resources of the instance are being deleted", "controller", WAIT, _SOON_S),
+    "Rebuilding": Reason("The server is being rebuilt or replaced", "controller", WAIT, _SOON_S),
+    "OperationRunning": Reason("An operation on the instance is running", "controller", WAIT),
     "DependencyNotReady": Reason(
         "A resource that the instance needs is not ready",
-        "itself",
+        "controller",
         "If this takes long, check its network and its security groups.",
     ),
     "QuotaExceeded": Reason(
@@ -108,7 +108,7 @@ REASONS: Mapping[str, Reason] = {
     "InUse": Reason(
         "Another resource uses the instance", "user", "Delete that resource, or remove its reference to the instance."
     ),
-    "HasChildren": Reason("Objects that the instance owns are being deleted first", "itself", WAIT),
+    "HasChildren": Reason("Objects that the instance owns are being deleted first", "controller", WAIT),
     "MassDeletion": Reason(
         "Deletion is paused because too many objects would be deleted without a request",
         "operator",
@@ -121,7 +121,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "NetworkDeleting": Reason(
         "The network is being deleted, and the instance with it",
-        "itself",
+        "controller",
         "If the instance is needed, create it on another network.",
     ),
     "NetworkGone": Reason(
@@ -132,11 +132,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "ServerVanished": Reason(
         "The server disappeared from the provider",
-        "itself",
+        "controller",
         "When its absence is confirmed, it is created again, and the data on its root disk is lost.",
         _UNKNOWN_S,
     ),
-    "ServerDeleting": Reason("Another server must be deleted before a new one is created", "itself", WAIT, _SOON_S),
+    "ServerDeleting": Reason("Another server must be deleted before a new one is created", "controller", WAIT, _SOON_S),
     "NameTaken": Reason(
         "A server of another owner has this name on the network",
         "user",
@@ -164,7 +164,7 @@ REASONS: Mapping[str, Reason] = {
 
 
 _RESOLVERS: dict[Resolver, str] = {
-    "itself": "No action is needed.",
+    "controller": "No action is needed.",
     "user": "A user who may update the instance can resolve this.",
     "operator": "An operator of the platform can resolve this.",
 }
@@ -180,11 +180,11 @@ def wait_of(
     more = f": {detail}" if _without_article(detail) not in known.text.lower() else ""
     return WaitRead(
         reason=reason,
-        sentence=f"{known.text}{began}{more}.",
+        message=f"{known.text}{began}{more}.",
         since=since,
-        next_try=next_try,
-        retry_within=known.retry_within_s,
-        who=known.resolver,
+        next_attempt=next_try,
+        retry_interval=known.retry_within_s,
+        resolved_by=known.resolver,
         remedy=known.remedy,
     )
 
@@ -195,12 +195,12 @@ def _without_article(text: str) -> str:
 
 def messages_of(wait: WaitRead) -> Iterator[str]:
     """Yield the description of a wait for users."""
-    yield wait.sentence
-    if wait.next_try is not None:
-        yield f"The next attempt is at {format_time(wait.next_try)}."
-    elif wait.who != "itself" and wait.retry_within:
-        yield f"The controller retries when something changes, and at least every {wait.retry_within} seconds."
-    yield _RESOLVERS[wait.who] if wait.remedy == WAIT else f"{_RESOLVERS[wait.who]} {wait.remedy}"
+    yield wait.message
+    if wait.next_attempt is not None:
+        yield f"The next attempt is at {format_time(wait.next_attempt)}."
+    elif wait.resolved_by != "controller" and wait.retry_interval:
+        yield f"The controller retries when something changes, and at least every {wait.retry_interval} seconds."
+    yield _RESOLVERS[wait.resolved_by] if wait.remedy == WAIT else f"{_RESOLVERS[wait.resolved_by]} {wait.remedy}"
 
 
 def format_time(moment: datetime) -> str:

@@ -11,10 +11,10 @@ from remuda.operations.kinds import Phase
 CauseType = Literal["request", "generation", "reconcile", "observation"]
 """A request, the first reaction of a controller to a new generation, its further work, or an observed change."""
 
-StepState = Literal["done", "undone", "failed", "unknown", "not begun"]
+StepState = Literal["done", "undone", "failed", "unknown", "not started"]
 """Result of a step of an operation; `unknown` while it runs, because only the result of the operation is stored."""
 
-Resolver = Literal["itself", "user", "operator"]
+Resolver = Literal["controller", "user", "operator"]
 """Who can resolve a wait: no action is needed, a user who may update the instance, or the operator of the platform."""
 
 
@@ -41,7 +41,7 @@ class EventRead(Wire, frozen=True, kw_only=True):
     time: datetime
     event: Annotated[str, msgspec.Meta(description="Name of the event, for programs.")]
     reason: Annotated[str, msgspec.Meta(description="Reason of the event, for programs, if it has one.")] = ""
-    sentence: Annotated[str, msgspec.Meta(description="Description of the event, for users.")]
+    message: Annotated[str, msgspec.Meta(description="Description of the event, for users.")]
     cause: CauseRead
     incarnation: Annotated[
         str,
@@ -59,7 +59,7 @@ class FailureRead(Wire, frozen=True):
     """The error of an operation."""
 
     code: str
-    sentence: str
+    message: str
 
 
 class OperationStepRead(Wire, frozen=True):
@@ -95,7 +95,7 @@ class OperationRead(Wire, frozen=True, kw_only=True):
     error: Annotated[FailureRead, msgspec.Meta(description="Why it was rolled back.")] | None = None
     undo_attempts: Annotated[int, msgspec.Meta(description="Number of failed attempts to roll it back.")] = 0
     undo_error: Annotated[FailureRead, msgspec.Meta(description="Error of the last of these attempts.")] | None = None
-    next_try: Annotated[datetime, msgspec.Meta(description="Time of the next attempt.")] | None = None
+    next_attempt: Annotated[datetime, msgspec.Meta(description="Time of the next attempt.")] | None = None
     abandoned_by: Annotated[str, msgspec.Meta(description="The operator who abandoned it.")] = ""
     abandoned_because: str = ""
 
@@ -104,18 +104,18 @@ class WaitRead(Wire, frozen=True, kw_only=True):
     """Something that an instance waits for."""
 
     reason: Annotated[str, msgspec.Meta(description="Reason, for programs.")]
-    sentence: Annotated[str, msgspec.Meta(description="What the instance waits for, for users.")]
+    message: Annotated[str, msgspec.Meta(description="What the instance waits for, for users.")]
     since: datetime | None = None
-    next_try: Annotated[datetime, msgspec.Meta(description="Time of the next attempt, if it is known.")] | None = None
-    retry_within: Annotated[
+    next_attempt: Annotated[datetime, msgspec.Meta(description="Time of the next attempt, if known.")] | None = None
+    retry_interval: Annotated[
         int,
         msgspec.Meta(description="Longest time in seconds between two attempts; 0 if it is not known."),
-    ] = msgspec.field(default=0, name="retryWithinSeconds")
-    who: Annotated[
+    ] = msgspec.field(default=0, name="retryIntervalSeconds")
+    resolved_by: Annotated[
         Resolver,
         msgspec.Meta(
-            description="Who can resolve it: no action is needed (`itself`), a user who may update the instance, or "
-            "the operator of the platform."
+            description="Who can resolve it: the controller (no action is needed), a user who may update the instance, "
+            "or the operator of the platform."
         ),
     ]
     remedy: Annotated[str, msgspec.Meta(description="What they can do.")]
@@ -125,9 +125,9 @@ class ExplanationRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """The explanation of the state of an instance."""
 
     state: Annotated[str, msgspec.Meta(description="The state, for programs.")]
-    sentences: Annotated[tuple[str, ...], msgspec.Meta(description="The explanation, for users.")]
-    waits: Annotated[
+    messages: Annotated[tuple[str, ...], msgspec.Meta(description="The explanation, for users.")]
+    waiting_for: Annotated[
         tuple[WaitRead, ...], msgspec.Meta(description="What the instance waits for, the most important first.")
     ] = ()
-    asked_at: Annotated[datetime, msgspec.Meta(description="Time of the explanation.")]
+    observed_at: Annotated[datetime, msgspec.Meta(description="Time of the explanation.")]
     incarnation: Annotated[str, msgspec.Meta(description="Uid of the instance.")] = ""

@@ -228,7 +228,7 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
         error=_failure(status.error),
         undo_attempts=status.undo_attempts,
         undo_error=_failure(status.undo_error),
-        next_try=status.next_attempt,
+        next_attempt=status.next_attempt,
         abandoned_by=status.abandoned_by,
         abandoned_because=status.abandoned_because,
     )
@@ -241,7 +241,7 @@ def is_name_conflict(operation: Operation) -> bool:
 
 
 def _failure(failure: Failure | None) -> FailureRead | None:
-    return None if failure is None else FailureRead(code=failure.code, sentence=failure.message)
+    return None if failure is None else FailureRead(code=failure.code, message=failure.message)
 
 
 def _steps(operation: Operation, sagas: Sagas) -> Iterator[OperationStepRead]:
@@ -259,7 +259,7 @@ def _state(operation: Operation, index: int, failed: int | None) -> StepState:
     if failed is None:
         return "undone" if operation.phase == "undone" else "unknown"
     if index > failed:
-        return "not begun"
+        return "not started"
     if index == failed:
         return "failed"
     return "undone" if operation.phase == "undone" else "unknown"
@@ -356,7 +356,7 @@ def read_entries(
             time=entry.time,
             event=now.event,
             reason=now.reason,
-            sentence=event_message(now.event, _named(facts, named)),
+            message=event_message(now.event, _named(facts, named)),
             cause=_cause(now, is_new=_is_newer(now, last)),
             incarnation=incarnation,
             facts={name: value for name, value in facts.items() if name not in _NAMED_FACTS | _INTERNAL_FACTS},

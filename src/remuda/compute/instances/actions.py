@@ -112,5 +112,5 @@ def with_provenance(wanted: MetadataWrite, instance: str) -> MetadataWrite:
     check_tags(kept)
     if len(kept) >= _MOST_TAGS:
         remedy = f"send {_MOST_TAGS - 1} at most"
-        raise Invalid("metadata.tags", "leaves no place for the one that says what it is a snapshot of", remedy=remedy)
+        raise Invalid("metadata.tags", "leaves none for the tag that names the source instance", remedy=remedy)
     return msgspec.structs.replace(wanted, tags=(*kept, TagWire(name=PROVENANCE, value=instance)))

@@ -62,7 +62,7 @@ def tombstone_subject(subject: str) -> str:
 AMBIGUOUS = "AmbiguousServer"
 """The reason for an instance with several servers."""
 
-_CHANGE_OPEN = replace(OPERATION_OPEN, message="the operation that changes it has not ended")
+_CHANGE_OPEN = replace(OPERATION_OPEN, message="the update operation is still running")
 """The result for an instance that is locked by an operation."""
 
 
@@ -108,7 +108,7 @@ class InstanceController:
             return await self._remove(instance, linked.own, run)
         if self.creation.is_pending(instance) and not self.creation.absences.record_missing(instance.uid):
             after_s = self.creation.absences.delay_s
-            return Requeue(after_s, "Deprovisioning", "looking whether its server is really gone")
+            return Requeue(after_s, "Deprovisioning", "confirming that the server was deleted")
         await self.identity.release(charge_for(instance), permanently=True)
         self.creation.clear_pending(instance)
         self.convergence.changes.forget(instance)
@@ -121,7 +121,7 @@ class InstanceController:
             self.creation.clear_pending(instance)
             return await self._update(instance, linked.candidates[0], run)
         if linked.deleting:
-            return Requeue(POLL_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
+            return Requeue(POLL_S, "ServerDeleting", "the server is being deleted and will be created again")
         if linked.previous:
             return await self.creation.remove_previous(instance, linked.previous, run)
         return await self.creation.create(instance, run)
@@ -141,7 +141,7 @@ class InstanceController:
     def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext) -> Step:
         """Report once that the server is ambiguous, and do nothing."""
         ids = [server.metadata.id for server in servers]
-        result = Blocked(AMBIGUOUS, f"it is not clear which server is its own: {', '.join(ids)}")
+        result = Blocked(AMBIGUOUS, f"it is not clear which server belongs to the instance: {', '.join(ids)}")
         said = find_condition(instance.status.conditions, AVAILABLE)
         if said is not None and (said.reason, said.message) == (result.reason, result.message):
             return result
@@ -155,7 +155,7 @@ class InstanceController:
             if not is_deleting(server):
                 run.acted = True
                 await self.region.delete_server(server.metadata.id, payer_of(instance))
-        message = f"its server is being removed{_deletion_detail(own[0])}"
+        message = f"the server is being deleted{_deletion_detail(own[0])}"
         return Requeue(POLL_S, "Deprovisioning", message, report_after_s=REPORT_AFTER.total_seconds())
 
 

@@ -24,6 +24,7 @@ from remuda.compute.instances.rules import (
 )
 from remuda.compute.instances.server_lookup import list_tagged
 from remuda.compute.instances.status import (
+    REBUILD_MESSAGES,
     REPORT_AFTER,
     RebuildKind,
     can_rebuild,
@@ -133,7 +134,7 @@ class ServerChanges:
             raise Conflict("Server", server.metadata.id) from None  # another controller sent a request, maybe later
         fields = tuple(each for step in steps.values() for each in step)
         if changed_fields(last_requested(changed), desired):  # otherwise it would be requested again and again
-            raise Invalid(", ".join(fields), "was asked of region, which shows it otherwise", remedy="choose another")
+            raise Invalid(", ".join(fields), "was sent to region, which stores another value", remedy="choose another")
         return RequestedChange(changed, fields, "Rebuilding" if "rebuild" in steps else None)
 
     async def _replace(
@@ -207,7 +208,7 @@ POLL_S = 10.0
 Step = Result | Outcome[ComputeInstance]
 """The result of a reconcile."""
 
-_CREATING = Requeue(POLL_S, message="its server is being made", report_after_s=REPORT_AFTER.total_seconds())
+_CREATING = Requeue(POLL_S, message="the server is being created", report_after_s=REPORT_AFTER.total_seconds())
 
 
 def cleanup_guard(ports: ReconcilePorts) -> DeletionGuard:
@@ -236,7 +237,7 @@ class ServerCreation:
         self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext
     ) -> Step:
         """Delete servers of a previous incarnation, which have the id of the server to create."""
-        waiting = Requeue(POLL_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
+        waiting = Requeue(POLL_S, "ServerDeleting", "the server of an earlier instance of this name is being deleted")
         standing = [each for each in servers if not is_deleting(each)]
         if not standing:
             return waiting
@@ -269,7 +270,7 @@ class ServerCreation:
         self.clear_pending(instance)
         if not instance.status.has_server:
             return _CREATING
-        why = "it was not there any more, and nobody had asked us for that"
+        why = "the server disappeared without a request"
         return Outcome(_CREATING, instance, [recreated_event(instance, run, why)])
 
     def clear_pending(self, instance: ComputeInstance) -> None:
@@ -285,11 +286,11 @@ class ServerCreation:
         """Return the reason why no server is created, or not yet."""
         network = await self.region.find_network(network_of(instance))
         if network is None:
-            return Blocked("NetworkGone", "its network is gone")
+            return Blocked("NetworkGone", "the network was deleted")
         if is_deleting(network):
-            return Blocked("NetworkDeleting", "its network is being deleted, and takes it along")
+            return Blocked("NetworkDeleting", "the network is being deleted, and the instance with it")
         if instance.status.has_server and not self.absences.record_missing(instance.uid):
-            return Requeue(self.absences.delay_s, "ServerVanished", "its server is not there, looking for it once more")
+            return Requeue(self.absences.delay_s, "ServerVanished", "the server was not found; confirming that")
         return None
 
     async def _check_exists(self, instance: ComputeInstance) -> None:
@@ -308,11 +309,12 @@ class ServerCreation:
         if await list_tagged(self.region, instance):
             return Requeue(0, message=_CREATING.message, report_after_s=_CREATING.report_after_s)
         self._pending.discard(instance.uid)
-        return Blocked("NameTaken", "a server that is not its own has its name on its network")
+        return Blocked("NameTaken", "a server of another owner has this name on the network")
 
 
 _USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
-_CHANGING = "its server is being changed"
+_CHANGING = "the server is being updated"
+_REBUILT = "the server was rebuilt or replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +371,8 @@ class Convergence:
             was={"flavor": before.spec.flavor_id, "image": before.spec.image_id},
         )
         begun = with_rebuilding(instance, asked.rebuild, server, now)
-        return Outcome(Requeue(POLL_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
+        waiting = Requeue(POLL_S, "Rebuilding", REBUILD_MESSAGES[asked.rebuild])
+        return Outcome(waiting, projected(begun, server, now), [entry])
 
     def _in_progress(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
         """Report the progress of region."""
@@ -378,7 +381,7 @@ class Convergence:
             return Outcome(_progress(instance, server), projected(instance, server, now))
         how: RebuildKind = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
-        return Outcome(Requeue(POLL_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
+        return Outcome(Requeue(POLL_S, "Rebuilding", _message(server)), seen)
 
     def _finished(
         self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
@@ -388,7 +391,7 @@ class Convergence:
         has_failed = server.metadata.provisioning_status == "error"
         news = []
         if rebuild is not None or needs_rebuild(instance):
-            event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
+            event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", _REBUILT)
             news.append(run.event(instance, event, server=server.metadata.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
         return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), status_events=news)
@@ -400,7 +403,7 @@ def _server_events(instance: ComputeInstance, server: ServerRead, run: Reconcile
         return [run.event(instance, "ServerMade", server=server.metadata.id)]
     if server.status.recreations <= instance.status.remade:
         return []
-    why = "it was gone from its provider, and nobody had asked us for that"
+    why = "the server disappeared from the provider without a request"
     return [recreated_event(instance, run, why)]
 
 
@@ -415,7 +418,7 @@ def _progress(instance: ComputeInstance, server: ServerRead) -> Requeue:
     if reason_of(server) not in _USUAL:
         return Requeue(POLL_S, reason_of(server), _message(server))
     if not is_being_changed(instance, server):
-        return Requeue(POLL_S, message="its server is being made")
+        return Requeue(POLL_S, message="the server is being created")
     how_far = message_of(server) if reason_of(server) == "Provisioning" else ""
     return Requeue(POLL_S, message=how_far or _CHANGING)
 
@@ -426,4 +429,4 @@ def _failure(server: ServerRead) -> Blocked:
 
 
 def _message(server: ServerRead) -> str:
-    return message_of(server) or "nobody says how far it is"
+    return message_of(server) or "no progress is reported"

@@ -36,7 +36,7 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Amount, Charge, Ledger, ProjectRef, StaleTokenError
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef, QuotaLedger, StaleTokenError
 from remuda.quota.reservation import CHARGED, confirm_quota, payer_of
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done, Requeue, Result
@@ -83,7 +83,7 @@ def charge_of(instance: str, operation: str, payer: ProjectRef, *, gpus: int, is
         operation=operation,
         kind=INSTANCE.qualified,
         id=instance,
-        amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items() if committed),
+        amounts=tuple(ChargeAmount(kind, committed) for kind, committed in amounts.items() if committed),
         fencing_token=turn,
     )
 
@@ -297,7 +297,7 @@ INSTANCE_VIEW = etag_view(read_instance, writable_instance)
 
 
 _SURPLUS = "GivingBack"
-_MESSAGE = "what it no longer costs is being given back"
+_MESSAGE = "unused quota is being released"
 
 
 def charged_gpus(instance: ComputeInstance) -> int:
@@ -344,7 +344,7 @@ def has_surplus_quota(instance: ComputeInstance) -> bool:
     return said is not None and said.reason == _SURPLUS
 
 
-async def release_surplus(ledger: Ledger, instance: ComputeInstance) -> Result | None:
+async def release_surplus(ledger: QuotaLedger, instance: ComputeInstance) -> Result | None:
     """Change the allocation to what an instance uses; return the result that blocks it, or None."""
     try:
         await ledger.change(charge_for(instance))

@@ -20,7 +20,7 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import is_deleting
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
-from remuda.quota.ports import Charge, Ledger, ProjectRef
+from remuda.quota.ports import Charge, ProjectRef, QuotaLedger
 from remuda.quota.reservation import reserve
 from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
 from remuda.region.networks.schema import NetworkRead
@@ -34,9 +34,9 @@ class NameTaken(AlreadyExists):
     def __init__(self, name: str, *, is_settled: bool) -> None:
         super().__init__("instance", name)
         self.message = (
-            f"The network has an instance named {name!r} already: choose another name."
+            f"The network already has an instance named {name!r}: choose another name."
             if is_settled
-            else f"An instance named {name!r} is being made or deleted on this network: try again a little later."
+            else f"An instance named {name!r} is being created or deleted on this network: try again later."
         )
 
 
@@ -65,7 +65,7 @@ class InstancePorts:
     """Ports of the create saga."""
 
     store: Store
-    identity: Ledger
+    identity: QuotaLedger
     region: NetworkLookup
 
 
@@ -154,7 +154,7 @@ class UpdatePorts:
     """Ports of the update saga."""
 
     store: Store
-    identity: Ledger
+    identity: QuotaLedger
 
 
 def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:

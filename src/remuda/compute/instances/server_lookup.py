@@ -63,7 +63,7 @@ def broken_spec(instance: ComputeInstance) -> str:
     broken = [repr(each) for each in instance.spec.networking.allowed_source_addresses if source_prefix(each) is None]
     if not broken:
         return ""
-    what = "which is no IPv4 prefix: replace what is in it"
+    what = "which is not an IPv4 prefix: replace it"
     return f"its spec is damaged: networking.allowedSourceAddresses has {', '.join(broken)}, {what}"
 
 

@@ -307,7 +307,9 @@ async def delete_instances_on(store: Store, network: str, randomness: Randomness
         run = ReconcileContext(
             controller=controller, key=name, cause="event", registry=store.registry, randomness=randomness
         )
-        entry = run.event(instance, "NetworkDeleted", network=network, why="its network goes, and takes it along")
+        entry = run.event(
+            instance, "NetworkDeleted", network=network, why="the network is being deleted, and the instance with it"
+        )
         with suppress(NotFound, Conflict):  # it went meanwhile, or is another one by now, which is told anew
             await store.delete(ComputeInstance, name, uid=instance.uid, log=[entry])
             count += 1

@@ -77,8 +77,8 @@ RebuildKind = Literal["Rebuilding", "Replacing"]
 """Rebuild from another image, or replacement by another server behind the same port."""
 
 REBUILD_MESSAGES: dict[RebuildKind, str] = {
-    "Rebuilding": "it is rebuilt from its image",
-    "Replacing": "another server is put in its place",
+    "Rebuilding": "the server is being rebuilt from its image",
+    "Replacing": "the server is being replaced",
 }
 """The condition message of each."""
 
@@ -174,8 +174,8 @@ def is_projected(instance: ComputeInstance, server: ServerRead, now: datetime) -
 def with_rebuilding(instance: ComputeInstance, how: RebuildKind, server: ServerRead, now: datetime) -> ComputeInstance:
     """Return an instance whose condition says that its server is being rebuilt."""
     message = message_of(server)
-    how_far = message if server.metadata.provisioning_status == "provisioning" and message else "asked for"
-    return _with_condition(instance, REBUILDING, "True", how, f"{REBUILD_MESSAGES[how]}: {how_far}", now)
+    progress = message if server.metadata.provisioning_status == "provisioning" and message else REBUILD_MESSAGES[how]
+    return _with_condition(instance, REBUILDING, "True", how, progress, now)
 
 
 def with_rebuild_ended(instance: ComputeInstance, reason: str, message: str, now: datetime) -> ComputeInstance:
@@ -189,7 +189,7 @@ def _with_drift(instance: ComputeInstance, server: ServerRead, now: datetime) ->
         return _with_condition(instance, DRIFTED, "True", "ChangedAtProvider", server.status.drift, now)
     if find_condition(instance.status.conditions, DRIFTED) is None:
         return instance
-    return _with_condition(instance, DRIFTED, "False", "AsMade", "it is what it was made", now)
+    return _with_condition(instance, DRIFTED, "False", "AsMade", "the server is as requested", now)
 
 
 def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | None:

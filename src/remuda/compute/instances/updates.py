@@ -239,7 +239,7 @@ class Updates:
 
     async def _write(self, context: Context, judged: _ValidUpdate, wanted: InstanceUpdate) -> ComputeInstance:
         found, changed = judged.found, judged.changed
-        changes = [change.sentence for step in judged.plan.steps for change in step.changes]
+        changes = [change.message for step in judged.plan.steps for change in step.changes]
         told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
         log = [*audit_records(context, INSTANCE.plural, found), told]
         if charge_for(changed) == charge_for(found):
@@ -278,7 +278,7 @@ def _check_capacity(own: Collection[str], flavor: FlavorRead) -> None:
     if flavor.metadata.id not in own and flavor.spec.free == 0:
         raise InsufficientCapacity(
             "spec.flavorId",
-            f"names {flavor.metadata.name}, which has no free place in the region now",
+            f"names {flavor.metadata.name}, for which the region has no capacity now",
             remedy="choose another flavor, or ask again later; nothing was changed",
         )
 

@@ -177,10 +177,10 @@ def step_message(kind: StepKind, subject: PlannedInstance) -> str:
 def downtime_of(extent: Extent, subject: PlannedInstance) -> DowntimeRead:
     """Return the downtime that an update causes, with its message."""
     if subject.is_rebuilding:
-        return DowntimeRead(extent=extent, sentence=f"{_REBUILDING}, and {_AFTER_REBUILD[extent]}")
+        return DowntimeRead(extent=extent, message=f"{_REBUILDING}, and {_AFTER_REBUILD[extent]}")
     if not subject.is_running:
-        return DowntimeRead(extent="none", sentence=_NO_FURTHER)
-    return DowntimeRead(extent=extent, sentence=_DOWNTIMES[extent])
+        return DowntimeRead(extent="none", message=_NO_FURTHER)
+    return DowntimeRead(extent=extent, message=_DOWNTIMES[extent])
 
 
 def lost_message(attribute: Attribute, *, is_removed: bool) -> str:

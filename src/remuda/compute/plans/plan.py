@@ -87,10 +87,10 @@ def plan_update(
     return PlanRead(
         hash=plan_hash(subject.uid, before, after, steps=steps, lost=lost),
         is_destructive=bool(lost),
-        sentence=messages.summary(kinds, shown, is_rebuilding=subject.is_rebuilding),
+        message=messages.summary(kinds, shown, is_rebuilding=subject.is_rebuilding),
         steps=steps,
-        lost=tuple(_lost_attribute(each, subject, after) for each in shown),
-        survives=tuple(_preserved(each, subject) for each in _attributes(before) if each not in {*lost, *ending}),
+        destroyed=tuple(_lost_attribute(each, subject, after) for each in shown),
+        preserved=tuple(_preserved(each, subject) for each in _attributes(before) if each not in {*lost, *ending}),
         downtime=messages.downtime_of(_downtime(kinds, after), subject),
         quota=quota,
     )
@@ -113,10 +113,10 @@ def _step(
 ) -> PlanStepRead:
     is_applied = kind in _NEW_DISK
     changes = tuple(
-        PlanChangeRead(field=field, sentence=messages.change_message(field, before, after, is_applied=is_applied))
+        PlanChangeRead(field=field, message=messages.change_message(field, before, after, is_applied=is_applied))
         for field in fields
     )
-    return PlanStepRead(kind=kind, sentence=messages.step_message(kind, subject), changes=changes)
+    return PlanStepRead(kind=kind, message=messages.step_message(kind, subject), changes=changes)
 
 
 def _attributes(side: PlanSide) -> Iterator[Attribute]:
@@ -145,12 +145,12 @@ def _ending(subject: PlannedInstance) -> tuple[Attribute, ...]:
 
 def _lost_attribute(attribute: Attribute, subject: PlannedInstance, after: PlanSide) -> PlanAttributeRead:
     message = messages.lost_message(attribute, is_removed=not networking_of(after).public_ip)
-    return PlanAttributeRead(thing=attribute, value=_value(attribute, subject), sentence=message)
+    return PlanAttributeRead(attribute=attribute, value=_value(attribute, subject), message=message)
 
 
 def _preserved(attribute: Attribute, subject: PlannedInstance) -> PlanAttributeRead:
     message = messages.preserved_message(attribute)
-    return PlanAttributeRead(thing=attribute, value=_value(attribute, subject), sentence=message)
+    return PlanAttributeRead(attribute=attribute, value=_value(attribute, subject), message=message)
 
 
 def _value(attribute: Attribute, subject: PlannedInstance) -> str:
@@ -191,4 +191,4 @@ def _blocker(change: QuotaChangeRead, free: int) -> BlockerRead:
         f"The update would be rejected: it needs {change.delta} more of {change.kind}, and the quota of project and "
         f"organization has {max(free, 0)} left. Delete unused resources, or request more quota."
     )
-    return BlockerRead(reason="QuotaExceeded", sentence=message)
+    return BlockerRead(reason="QuotaExceeded", message=message)

@@ -44,7 +44,7 @@ class PlanChangeRead(Wire, frozen=True, kw_only=True):
     """A changed field."""
 
     field: Field
-    sentence: Annotated[str, msgspec.Meta(description="The change, for users. User data is not shown.")]
+    message: Annotated[str, msgspec.Meta(description="The change, for users. User data is not shown.")]
 
 
 class PlanStepRead(Wire, frozen=True, kw_only=True):
@@ -58,16 +58,16 @@ class PlanStepRead(Wire, frozen=True, kw_only=True):
             "server behind the same port."
         ),
     ]
-    sentence: str
+    message: str
     changes: tuple[PlanChangeRead, ...]
 
 
 class PlanAttributeRead(Wire, frozen=True, kw_only=True):
     """An attribute that is lost or preserved."""
 
-    thing: Attribute
+    attribute: Attribute
     value: Annotated[str, msgspec.Meta(description="The present value, if it is known.")] = ""
-    sentence: str
+    message: str
 
 
 class DowntimeRead(Wire, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class DowntimeRead(Wire, frozen=True, kw_only=True):
     extent: Annotated[
         Extent, msgspec.Meta(description="none, the duration of a start (seconds), or not known in advance (unknown).")
     ]
-    sentence: str
+    message: str
 
 
 class QuotaChangeRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -92,7 +92,7 @@ class BlockerRead(Wire, frozen=True, kw_only=True):
     """A reason for which the update would be rejected."""
 
     reason: Annotated[Literal["QuotaExceeded"], msgspec.Meta(description="The reason, for programs.")]
-    sentence: Annotated[str, msgspec.Meta(description="The reason and its remedy, for users.")]
+    message: Annotated[str, msgspec.Meta(description="The reason and its remedy, for users.")]
 
 
 class PlanRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -100,10 +100,10 @@ class PlanRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
 
     hash: PlanHash
     is_destructive: Annotated[bool, msgspec.Meta(description="Whether something is lost.")]
-    sentence: Annotated[str, msgspec.Meta(description="Summary, for users.")]
+    message: Annotated[str, msgspec.Meta(description="Summary, for users.")]
     steps: Annotated[tuple[PlanStepRead, ...], msgspec.Meta(description="In their order; none if nothing changes.")]
-    lost: tuple[PlanAttributeRead, ...]
-    survives: tuple[PlanAttributeRead, ...]
+    destroyed: tuple[PlanAttributeRead, ...]
+    preserved: tuple[PlanAttributeRead, ...]
     downtime: DowntimeRead
     quota: tuple[QuotaChangeRead, ...]
     blockers: Annotated[

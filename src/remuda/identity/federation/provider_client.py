@@ -23,7 +23,7 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from remuda.identity.ports import Fetch, Fetched
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError, ServerUnreachable, Unavailable
-from remuda.kernel.exchange import Exchange, ResponseLost
+from remuda.kernel.exchange import RequestSender, ResponseLost
 from remuda.outbound.client import new_client, transport_errors
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Fetcher:
                 raise ResponseLost(f"no response within {self._time_s:g} s") from None
 
         # Even a lost POST counts as a read: a code that may have been redeemed is useless, and the login fails.
-        return await Exchange(server).send(attempt, name=f"{method} {url}", is_read=True)
+        return await RequestSender(server).send(attempt, name=f"{method} {url}", is_read=True)
 
     def _slot(self, server: str) -> asyncio.Semaphore:
         return self._slots.setdefault(server, asyncio.Semaphore(_CONCURRENCY))

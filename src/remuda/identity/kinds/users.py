@@ -23,7 +23,7 @@ from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 
-class PreviousState(StoredStruct, frozen=True):
+class PreviousMembership(StoredStruct, frozen=True):
     """State that a rollback restores."""
 
     name: str = ""
@@ -36,7 +36,7 @@ class OperationLock(StoredStruct, frozen=True):
     """Operation that last locked an object; it is locked while the operation is open."""
 
     operation: str
-    previous: PreviousState | None = None
+    previous: PreviousMembership | None = None
     """None if the operation created the object."""
 
 

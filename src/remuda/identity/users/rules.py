@@ -23,7 +23,7 @@ from remuda.identity.kinds.users import (
     OperationLock,
     OrganizationUser,
     OrganizationUserSpec,
-    PreviousState,
+    PreviousMembership,
     ReplacedToken,
     ServiceAccount,
     ServiceAccountSpec,
@@ -202,7 +202,7 @@ def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> 
 
 def locked_by(found: LockedT, operation: str) -> LockedT:
     """Return an object locked by an operation, with the state to restore."""
-    previous = PreviousState(
+    previous = PreviousMembership(
         name=_name(found.metadata),
         annotations=dict(found.metadata.annotations),
         tags=found.spec.tags,
@@ -211,7 +211,7 @@ def locked_by(found: LockedT, operation: str) -> LockedT:
     return replace(found, spec=replace(found.spec, lock=OperationLock(operation=operation, previous=previous)))
 
 
-def restored(found: LockedT, previous: PreviousState) -> LockedT:
+def restored(found: LockedT, previous: PreviousMembership) -> LockedT:
     """Return an object in its state before an operation; a newer token stays."""
     labelled = dict(found.metadata.labels) | {labels.NAME: previous.name}
     metadata = replace(found.metadata, labels=labelled, annotations=previous.annotations)

@@ -5,26 +5,26 @@
     RemudaError
     ├── Malformed             400  the request cannot be read
     ├── Unauthenticated       401  the credentials are missing or invalid
-    ├── OAuthError          400  an OAuth 2 error, also with status 401, 403, 500 or 503
+    ├── OAuthError            400  an OAuth 2 error, also with status 401, 403, 500 or 503
     ├── Forbidden             403  the caller lacks a permission
     ├── Invalid               422  the input is wrong
-    ├── InsufficientCapacity                422  no space is left at the moment
+    ├── InsufficientCapacity  422  no space is left at the moment
     ├── NotFound              404  there is no such object
     ├── NotAllowed            405  the path does not support the method
     ├── TooSlow               408  the request did not arrive in time               (retry)
     ├── AlreadyExists         409  the name is taken
     ├── Conflict              409  written from a stale version                     (retry)
-    ├── ReferenceRejected      409  names something absent or being deleted
-    ├── OwnerRejected          409  the owner is absent or being deleted
+    ├── ReferenceRejected     409  names something absent or being deleted
+    ├── OwnerRejected         409  the owner is absent or being deleted
     ├── InFlight              409  the same request is being processed              (retry)
-    ├── ResponseNotStored         409  processed before, and its response contained a secret
+    ├── ResponseNotStored     409  processed before, and its response contained a secret
     ├── PlanRequired          409  the change is destructive and needs the hash of its plan
     ├── PlanChanged           409  the plan has changed
     ├── Gone                  410  the version is too old to watch from
     ├── PreconditionFailed    412  the object has changed since the caller read it
     ├── TooLarge              413  the request exceeds a size limit
     ├── KeyReused             422  the idempotency key belongs to another request
-    ├── TooMany               429  too many requests                                 (retry)
+    ├── TooMany               429  too many requests                                (retry)
     ├── Unavailable           503  temporarily unavailable                          (retry)
     │   ├── StorageFull            the disk is full
     │   ├── StorageFailing         the disk fails

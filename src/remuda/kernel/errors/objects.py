@@ -120,10 +120,7 @@ class Gone(RemudaError):
 
 
 class Unreadable(RemudaError):
-    """Raised when a stored document does not fit its type, because of a foreign writer or a changed field.
-
-    Compare the document with the kind's schema, and correct it or restore it from a backup.
-    """
+    """Raised when a stored document does not fit its type: correct it, or restore it from a backup."""
 
     code = "unreadable"
     status = 500

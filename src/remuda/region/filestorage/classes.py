@@ -1,9 +1,8 @@
 """Classes of file storage, copied from the offers of providers into the store.
 
-A class has an id of its own, since providers of several regions may use the same names. It is updated when the offer
-changes. One that is no longer offered is withdrawn: it is hidden and cannot be used for new storage, while controllers
-of existing storage still read it. Classes that operators create, with the provider's id as their name, are left as they
-are.
+A class has an id of its own, since providers of several regions may use the same names. One that is no longer offered
+is hidden and cannot be used for new storage, while controllers of existing storage still read it. Classes that
+operators create, with the provider's id as their name, are left as they are.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Controller of file storage.
-
-Deletion is in this order: the storage at the provider, its quota, its reference to the project; then the networks that
-it was attached to can be deleted.
+"""Controller of file storage. Deletion is in this order: the storage at the provider, its quota, its project reference.
 
 An unchanged observation leaves the status as it is: the time of a usage is when that value was observed first.
 """
@@ -54,7 +51,6 @@ from remuda.store.contract import Store
 
 
 def observed_storage(storage: FileStorage, found: CloudStorage, now: datetime) -> FileStorage:
-    """Return file storage with the observed status."""
     status, now = storage.status, now.replace(microsecond=0)
     is_same = status.usage == found.used_bytes and status.usage_timestamp is not None
     attached = {id_in(each.network.name): each for each in found.spec.attachments}
@@ -114,7 +110,6 @@ class FileStorageController:
     providers: ProviderRegistry
 
     async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
-        """Create or update the storage at the provider."""
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
             return Failed("DependencyNotFound", "its storage class was deleted")
@@ -132,7 +127,6 @@ class FileStorageController:
         return await self._converge(storage, desired, found, cloud)
 
     async def deprovision(self, storage: FileStorage, run: ReconcileContext) -> Result:
-        """Remove the storage at the provider."""
         waiting = None if is_abandoned(storage) else await self._remove(storage)
         if waiting is not None:
             run.acted = True
@@ -148,10 +142,7 @@ class FileStorageController:
     async def _attached(
         self, desired: Iterable[Attachment], found: CloudStorage | None
     ) -> tuple[CloudAttachment, ...] | Result:
-        """Return the desired attachments at the provider, or the result to report while a network is not provisioned.
-
-        A network has to be provisioned only before storage is attached to it.
-        """
+        """Return the desired attachments, or the result while a network of a new attachment is not provisioned."""
         present = {each.network for each in found.spec.attachments} if found is not None else set()
         attached = []
         for each in desired:
@@ -220,7 +211,6 @@ def controller(
     *,
     settings: ControllerSettings | None = None,
 ) -> Controller:
-    """Return the controller of file storage."""
     store = ports.store
     storages = FileStorageController(store=store, clock=ports.clock, providers=providers)
     return lifecycle_controller(

@@ -10,9 +10,7 @@ from remuda.region.names import permission
 from remuda.resources.query import RegionalQuery
 
 FILE_STORAGE = "/api/v2/filestorage"
-"""All file storage."""
 CLASSES = "/api/v2/filestorageclasses"
-"""All file storage classes."""
 
 ROUTES = [
     *crud(
@@ -48,4 +46,3 @@ ROUTES = [
         calls=FileStorageService.list_classes,
     ),
 ]
-"""The routes of `FileStorageService`."""

@@ -14,7 +14,7 @@ from remuda.http.responses import etag_view
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
-from remuda.quota.ports import Amount, Charge, ProjectRef
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
 from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,
@@ -37,7 +37,6 @@ from remuda.region.kinds.common import GIB, IpRange, gib_of
 from remuda.region.kinds.filestorage import (
     FILE_STORAGE,
     Attachment,
-    AttachmentStatus,
     FileStorage,
     FileStorageClass,
     FileStorageSpec,
@@ -86,7 +85,6 @@ _SCHEDULES = {
 
 
 def check_size(size_gib: int) -> None:
-    """Raise Invalid for a size that is not possible."""
     if size_gib < 1:
         raise Invalid("spec.sizeGiB", "size must be greater or equal to 1GiB")
     if size_gib > _MOST_GIB:
@@ -94,7 +92,6 @@ def check_size(size_gib: int) -> None:
 
 
 def check_not_smaller_than_usage(storage: FileStorage, size_gib: int) -> None:
-    """Raise Invalid for a size below the observed usage."""
     used = storage.status.usage
     if used is not None and size_gib * GIB < min(used, storage.spec.size):
         least = -(-used // GIB)
@@ -128,10 +125,7 @@ _DEFAULT_POLICY = SnapshotPolicy(
 
 
 def reference_of(operation: str) -> str:
-    """Return the reference by which file storage keeps its project.
-
-    It is named after the create operation, whose id differs from the storage's if an earlier attempt was undone.
-    """
+    """Return the reference by which file storage keeps its project, named after the create operation."""
     return f"{FILE_STORAGE.qualified}/{operation}"
 
 
@@ -142,7 +136,7 @@ def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, fen
         operation=operation,
         kind=FILE_STORAGE.qualified,
         id=storage,
-        amounts=(Amount("filestorage", size),),
+        amounts=(ChargeAmount("filestorage", size),),
         fencing_token=fencing_token,
     )
 
@@ -182,7 +176,6 @@ def new_storage(
 def changed_storage(
     storage: FileStorage, requested: StorageUpdate, attachments: Sequence[Attachment], by: Principal, now: datetime
 ) -> FileStorage:
-    """Return file storage with its writable fields replaced."""
     check_tags(requested.metadata.tags)
     before, spec = storage.spec, requested.spec
     is_protected = _default_protection(spec, default=has_default_protection(storage))
@@ -206,7 +199,6 @@ def has_default_protection(storage: FileStorage) -> bool:
 
 
 def user_policies(storage: FileStorage) -> tuple[SnapshotPolicy, ...]:
-    """Return the policies that users created."""
     return tuple(policy for policy in storage.spec.snapshot_policies if policy.name != SYSTEM_DEFAULT)
 
 
@@ -257,7 +249,6 @@ _STATUS: dict[str, Provisioning] = {
 
 
 def writable_storage(storage: FileStorage) -> StorageUpdate:
-    """Return the writable fields of file storage."""
     spec = storage.spec
     return StorageUpdate(
         metadata=writable_metadata(storage.metadata, spec.tags),
@@ -293,7 +284,6 @@ def parallelism_of(found: FileStorageClass) -> int:
 
 
 def read_class(found: FileStorageClass) -> ClassRead:
-    """Return a class as the response shows it."""
     return ClassRead(
         metadata=read_metadata(found.metadata),
         spec=ClassSpecRead(
@@ -323,24 +313,16 @@ def _usage(status: FileStorageStatus) -> UsageRead | None:
 
 
 def _read_attachment(attachment: Attachment, status: FileStorageStatus) -> AttachmentStatusRead:
-    network = attachment.network_id
+    network, path = attachment.network_id, status.mount_path
     observed = next((each for each in status.attachments if each.network_id == network), None)
     if observed is None:
         return AttachmentStatusRead(network_id=network, provisioning_status="pending")
     return AttachmentStatusRead(
         network_id=network,
         provisioning_status=_STATUS.get(observed.provisioning_status, "provisioning"),
-        mount_source=_mount_source(attachment, status.mount_path),
-        mount_options=_mount_options(observed),
+        mount_source=f"{attachment.ip_range.start_ip}:{path}" if path and attachment.ip_range is not None else "",
+        mount_options={} if observed.ip_range is None else {"remoteports": _ports(observed.ip_range)},
     )
-
-
-def _mount_source(attachment: Attachment, path: str) -> str:
-    return f"{attachment.ip_range.start_ip}:{path}" if path and attachment.ip_range is not None else ""
-
-
-def _mount_options(observed: AttachmentStatus) -> dict[str, str]:
-    return {} if observed.ip_range is None else {"remoteports": _ports(observed.ip_range)}
 
 
 def _ports(found: IpRange) -> str:
@@ -364,6 +346,4 @@ def _render_class(found: FileStorageClass) -> bytes:
 
 
 STORAGE_VIEW = etag_view(read_storage, writable_storage)
-"""File storage as JSON, with its ETag."""
 CLASS_VIEW = _render_class
-"""A class as JSON."""

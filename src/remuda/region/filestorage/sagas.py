@@ -5,7 +5,7 @@ import msgspec
 from remuda.access.principal import Requester
 from remuda.operations.saga import Work
 from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Charge, ProjectRef
+from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of
 from remuda.quota.sagas import CreatePorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.filestorage import rules
@@ -18,16 +18,9 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
     """The input: file storage to create."""
 
     storage: str
-    """The id of the storage."""
     requested: StorageCreate
     attachments: tuple[Attachment, ...] = ()
-    """The attachments to the requested networks."""
     requester: Requester
-    """The requester, with the payer."""
-
-
-def _charge(work: Work[NewStorage], payer: ProjectRef) -> Charge:
-    return rules.charge_of(work.input.storage, work.id, payer, work.input.requested.spec.size_gib * GIB)
 
 
 async def _build(_: CreatePorts, work: Work[NewStorage]) -> FileStorage:
@@ -42,10 +35,11 @@ CREATE_STORAGE = create_saga(
     id_of=lambda new: new.storage,
     create_step="create-storage",
     build=_build,
-    charge=_charge,
+    charge=lambda work, payer: rules.charge_of(
+        work.input.storage, work.id, payer, work.input.requested.spec.size_gib * GIB
+    ),
     reference=rules.reference_of,
 )
-"""Creates file storage."""
 
 
 class Resized(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +66,5 @@ def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
 
 
 UPDATE_STORAGE = update_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)
-"""Updates file storage that is resized."""
 
 SAGAS = (CREATE_STORAGE, UPDATE_STORAGE)

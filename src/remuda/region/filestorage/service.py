@@ -191,8 +191,6 @@ class FileStorageService(ResourceService[FileStorage, StorageRead]):
         return await self.run_create(context, self.operations, CREATE_STORAGE, new, organization=project.organization)
 
     async def update(self, context: Context, storage: str, body: StorageUpdate) -> FileStorage:
-        """Replace the writable fields of file storage."""
-
         async def change() -> FileStorage:
             found = await self.find(context, "update", storage)
             self.reject_if_deleting(found)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
-from remuda.quota.ports import Amount, Charge, ProjectRef
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     BalancerListener,
@@ -48,13 +48,13 @@ _IDLE_S = 60
 
 def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, fencing_token: int = 0) -> Charge:
     """Return the quota of a load balancer, allocated for the operation that created it."""
-    public = (Amount("publicips", 1),) if is_public else ()
+    public = (ChargeAmount("publicips", 1),) if is_public else ()
     return Charge(
         payer=payer,
         operation=operation,
         kind=LOAD_BALANCER.qualified,
         id=balancer,
-        amounts=(Amount("loadbalancers", 1), *public),
+        amounts=(ChargeAmount("loadbalancers", 1), *public),
         fencing_token=fencing_token,
     )
 

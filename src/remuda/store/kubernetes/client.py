@@ -28,7 +28,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, RemudaError, ServerUnreachable, Unavailable, Unusable
-from remuda.kernel.exchange import Exchange, NotNow, NotSent, ResponseLost, Retries
+from remuda.kernel.exchange import NotNow, NotSent, RequestSender, ResponseLost, Retries
 from remuda.kernel.randomness import Randomness, SystemRandomness
 
 Source = Callable[[], SingleConfig]
@@ -157,11 +157,9 @@ class ApiResponse:
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what was requested."""
         return self.status < _OK
 
     def failure(self) -> ApiStatus:
-        """Return the server's description of the error."""
         try:
             return msgspec.json.decode(self.body, type=ApiStatus)
         except msgspec.MsgspecError:
@@ -196,9 +194,7 @@ class ApiClient:
     ) -> None:
         self.requests: Counter[tuple[Verb, str]] = Counter()
         self.server = login.server
-        self._login = login
-        self._clock = clock
-        self._retry_for_s = retry_for_s
+        self._login, self._clock, self._retry_for_s = login, clock, retry_for_s
         retries = Retries(
             total_s=retry_for_s,
             is_attempt_limited=True,
@@ -206,7 +202,7 @@ class ApiClient:
             clock=clock,
             randomness=randomness or SystemRandomness(),
         )
-        self._exchange = Exchange(self.server, retries)
+        self._exchange = RequestSender(self.server, retries)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
         headers = {"Content-Type": "application/json"}

@@ -1,9 +1,8 @@
 """Garbage collector: removes objects that are being deleted, after their children and their referrers.
 
-Kubernetes collects the children of an owner that is being deleted, but from a cache that may be behind: it would remove
-an owner whose youngest child it has not seen yet. So an owner whose children *we* know of has our finalizer until they
-are removed. Every object that can be referenced has another one. That is removed only if a consistent read, which began
-after the deletion was requested, found no referrer (see `references`).
+The garbage collector of Kubernetes may not know the youngest child of an owner yet, so an owner whose children *we*
+know has our finalizer until they are removed. An object that can be referenced has another one, which is removed only
+if a consistent read, which began after the deletion was requested, found no referrer (see `references`).
 """
 
 import asyncio
@@ -41,15 +40,12 @@ class GarbageCollector:
     ) -> None:
         self._reader = reader
         self._registry: Registry = reader.registry
-        self._known = known
-        self._writer = writer
-        self._referrer_reader = referrer_reader
+        self._known, self._writer, self._referrer_reader = known, writer, referrer_reader
         self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
         self._has_work = asyncio.Event()
         self._has_work.set()
         self._has_failed = False
         self.runs = 0
-        """Number of runs."""
 
     def on_changes(self, kind: Kind[Any], moves: Sequence[StateChange]) -> None:
         """Schedule a run if a change that an informer has seen makes it necessary."""
@@ -135,15 +131,11 @@ class GarbageCollector:
         return {(referrer.kind.qualified, referrer.name) for referrer in known}
 
     def _is_blocked(self, target: Resource, referrers: Iterable[Target]) -> bool:
-        """Return whether the target has referrers other than its own owners that are being deleted.
-
-        Those owners wait for the target.
-        """
+        """Return whether the target has referrers, apart from its deleting owners: these wait for the target."""
         pending = set(referrers)
         return bool(pending and pending - deleting_owners(self._registry, target, self._known.find))
 
     async def _release(self, kind: Kind[Any], resource: Resource, finalizer: str) -> None:
-        """Remove one of our finalizers."""
         kept = [one for one in resource.metadata.finalizers if one != finalizer]
         await self._writer.set_finalizers(kind, resource, kept)
 

@@ -14,6 +14,7 @@ from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Unavailable
 from remuda.kernel.randomness import Randomness
+from remuda.store.kubernetes.client import ApiStatus
 from remuda.store.kubernetes.mirror import Change, Mirror, head_of
 from remuda.store.kubernetes.resource_client import ApiWatchEvent, ResourceApi
 from remuda.store.readside.change_feed import Feed
@@ -22,11 +23,6 @@ _PAGE = 500
 _WATCH_S = 240
 _PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-
-
-class _Status(msgspec.Struct, frozen=True):
-    code: int = 0
-    message: str = ""
 
 
 class Informer:
@@ -43,12 +39,8 @@ class Informer:
         backoffs: RetryTimers,
         silence_s: float,
     ) -> None:
-        self._api = api
-        self._mirror = mirror
-        self._feed = feed
-        self._clock = clock
-        self._randomness = randomness
-        self._silence_s = silence_s
+        self._api, self._mirror, self._feed = api, mirror, feed
+        self._clock, self._randomness, self._silence_s = clock, randomness, silence_s
         self._backoff = backoffs.new(first_s=_PAUSE_S, longest_s=_LONGEST_PAUSE_S)
         self._is_listed = False
         """Whether the tables contain everything that the server had at the version the feed has reached."""
@@ -59,7 +51,6 @@ class Informer:
 
     @property
     def name(self) -> str:
-        """The name of its background task."""
         return f"informer of {self._api.kind.qualified}"
 
     async def open(self, retry_for_s: float) -> None:
@@ -132,12 +123,11 @@ class Informer:
         if event.type == "BOOKMARK":
             self._feed.advance(head_of(event.object).version)
             return
-        status = msgspec.json.decode(event.object, type=_Status)
+        status = msgspec.json.decode(event.object, type=ApiStatus)
         if status.code == 410:  # noqa: PLR2004  the code of a version that is too old
             raise Gone(self._api.kind.name, str(self._feed.reached))
         raise Unavailable(f"The API server ended a watch ({status.message}): it is being restarted.")
 
     def _record_response(self) -> None:
-        """Record that the server responds."""
         self._backoff.reset()
         self._last_response_at = self._clock.monotonic()

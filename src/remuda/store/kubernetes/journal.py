@@ -35,17 +35,12 @@ _MAX_BYTES = 256 << 10
 
 
 def page_of(found: Sequence[JournalEntry], limit: int) -> LogPage:
-    """Return the first entries, and the position of the next page."""
     check_limit(limit)
     entries = [
         Entry(position=entry.position, time=entry.time, data=msgspec.Raw(entry.data.encode()))
         for entry in found[:limit]
     ]
     return LogPage(entries, entries[-1].position if len(found) > limit else None)
-
-
-def _entry(record: Record, now: datetime, position: int) -> JournalEntry:
-    return JournalEntry(position=position, time=now, data=bytes(record.data).decode())
 
 
 def new_journal(record: Record) -> Journal:
@@ -58,7 +53,10 @@ def with_records(journal: Journal, records: Sequence[Record], now: datetime) -> 
     """Return a journal with these records, unless it has them already, without the oldest ones beyond its limits."""
     entries = journal.spec.entries
     next_position = entries[-1].position + 1 if entries else 1
-    new = [_entry(record, now, position) for position, record in enumerate(records, next_position)]
+    new = [
+        JournalEntry(position=position, time=now, data=bytes(record.data).decode())
+        for position, record in enumerate(records, next_position)
+    ]
     if any(known.time == now and known.data == new[0].data for known in entries):
         return journal
     kept: list[JournalEntry] = []
@@ -109,18 +107,13 @@ class JournalLog:
     ) -> None:
         self.lost = 0
         """Records that could not be stored although their write succeeded."""
-        self._known = known
-        self._writer = writer
-        self._barrier = barrier
-        self._clock = clock
-        self._backoffs = backoffs
-        self._retry_queue = retry_queue
+        self._known, self._writer, self._barrier = known, writer, barrier
+        self._clock, self._backoffs, self._retry_queue = clock, backoffs, retry_queue
         self._sinks = sinks
         self._locks: WeakValueDictionary[str, _JournalLock] = WeakValueDictionary()
         self._log = structlog.get_logger()
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Store records that belong to no write of an object."""
         await self._store_first(records)
         for part in self._parts(records):
             await self._store(part, self._clock.now())
@@ -237,11 +230,9 @@ class JournalLog:
             return None
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
-        """Return the entries of a subject in the order they were written."""
         return page_of([entry for entry in self._entries(stream, subject) if entry.position > after], limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the entries of a subject, latest first."""
         latest_first = reversed(self._entries(stream, subject))
         return page_of([entry for entry in latest_first if before is None or entry.position < before], limit)
 

@@ -50,7 +50,6 @@ def definitions(registry: Registry) -> Iterator[Mapping[str, Any]]:
 
 
 def definition(kind: Kind[Any]) -> Mapping[str, Any]:
-    """Return the CustomResourceDefinition of a kind: structural, with a status subresource."""
     columns = [{"name": title, "type": "string", "jsonPath": path} for title, path in kind.columns.items()]
     version = {
         "name": kind.version,

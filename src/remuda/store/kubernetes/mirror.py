@@ -1,10 +1,8 @@
 """Mirror: the tables of one kind, updated from the events and lists of an API server in small steps.
 
-A document that is older than its row is ignored, however late it arrives.
-
-Of an object whose newest state does not match its type or does not open, the last readable state stays in the tables:
-unreadable is not absent, so lists still contain it and watches report no deletion. But it is not current, so a get by
-name asks the API server, and raises what is wrong with it.
+A document that is older than its row is ignored. Of an object whose newest state cannot be decoded, the last readable
+state stays in the tables: lists contain it, watches report no deletion, and a get by name asks the API server and
+raises its error.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -20,7 +18,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unreadable, Unsealable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.index import OWNER
 from remuda.store.readside.ingest import Ingest
@@ -76,7 +74,6 @@ class InformerCache:
                 yield kind, child
 
     def has_children(self, owner: Resource) -> bool:
-        """Return whether an object has children."""
         with self._reader.storage:
             return bool(self._reader.children(owner, limit=1))
 
@@ -142,13 +139,11 @@ class Mirror:
     ) -> None:
         self._kind = kind
         self._number = reader.names.kind(kind)
-        self._codec = codec
-        self._reader = reader
+        self._codec, self._reader = codec, reader
         self._feed: Feed = reader.feed(kind)
         self._ingest = Ingest(reader.tables, reader.names)
         self._unreadable = known.unreadable(kind)
-        self._clock = clock
-        self._on_changes = on_changes
+        self._clock, self._on_changes = clock, on_changes
         self._log = structlog.get_logger().bind(kind=kind.qualified)
 
     async def apply(self, changes: Sequence[Change]) -> None:
@@ -161,10 +156,7 @@ class Mirror:
             await self._reader.pause()
 
     async def compare(self, items: Sequence[msgspec.Raw], *, after: str, is_last: bool, newest: int) -> "Differences":
-        """Return the differences between the tables and a page of a list of version `newest`.
-
-        The names of the page come after `after`.
-        """
+        """Return how the tables differ from a page, with names after `after`, of a list of version `newest`."""
         heads = [head_of(item) for item in items]
         upto = None if is_last else max((head.name for head in heads), default=after)
         listed = {head.name: head.version for head in heads}
@@ -246,7 +238,7 @@ class Mirror:
                 self._unreadable.pop(head.name, None)
                 if previous is None:
                     return None
-                last = _at(previous, head.resource_version)
+                last = at_version(previous, head.resource_version)
                 return _State(last, self._codec.encode(last))
             self._log.error("unreadable object skipped", name=head.name, cause=error.message)
             self._unreadable[head.name] = head.version
@@ -276,7 +268,6 @@ class Mirror:
 
 
 def head_of(document: msgspec.Raw | bytes) -> _Head:
-    """Return the name and version in a document; a bookmark has no name."""
     return msgspec.json.decode(document, type=_Headed).metadata
 
 
@@ -285,11 +276,6 @@ def stripped(document: msgspec.Raw | bytes) -> bytes:
     decoded = msgspec.json.decode(document)
     decoded["metadata"].pop("managedFields", None)
     return msgspec.json.encode(decoded)
-
-
-def _at(resource: Resource, version: str) -> Resource:
-    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
-    return msgspec.structs.replace(resource, metadata=metadata)
 
 
 def _sliced(items: Sequence[ItemT]) -> Iterator[list[ItemT]]:

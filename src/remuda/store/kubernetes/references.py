@@ -37,8 +37,7 @@ class References:
     def __init__(self, reader: Reader, known: InformerCache, apis: Mapping[type[Resource], ResourceApi[Any]]) -> None:
         self._reader = reader
         self._registry: Registry = reader.registry
-        self._known = known
-        self._apis = apis
+        self._known, self._apis = known, apis
 
     async def check_owners(self, kind: Kind[Any], child: Resource, owners: Iterable[OwnerReference]) -> None:
         """Reject a child whose owner is absent or being deleted."""
@@ -105,13 +104,10 @@ class ReferrerReader:
         apis: Mapping[type[Resource], ResourceApi[Any]],
         codecs: Mapping[type[Resource], Codec[Any]],
     ) -> None:
-        self._reader = reader
-        self._known = known
-        self._apis = apis
+        self._reader, self._known, self._apis = reader, known, apis
         self._codecs = codecs
 
     async def read(self, kinds: Iterable[Kind[Any]]) -> ReferrerSnapshot:
-        """Return what the objects of these kinds refer to now."""
         snapshot = ReferrerSnapshot()
         for kind in kinds:
             try:

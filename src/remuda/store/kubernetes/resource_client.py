@@ -43,9 +43,7 @@ class ResourceApi(Generic[ResourceT]):
     """The requests of one kind in one namespace."""
 
     def __init__(self, kind: Kind[ResourceT], client: ApiClient, *, namespace: str) -> None:
-        self.kind = kind
-        self._client = client
-        self._namespace = namespace
+        self.kind, self._client, self._namespace = kind, client, namespace
         self._path = f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
 
     async def create(self, document: bytes, name: str) -> bytes:
@@ -56,17 +54,14 @@ class ResourceApi(Generic[ResourceT]):
         return response.body if response.is_success else self._raise_error(response, name)
 
     async def get(self, name: str) -> bytes:
-        """Return the current document, or raise NotFound."""
         response = await self._call("get", self._path_of(name))
         return response.body if response.is_success else self._raise_error(response, name)
 
     async def update(self, document: bytes, name: str) -> bytes:
-        """Put metadata and spec, and return the stored document."""
         response = await self._call("update", self._path_of(name), body=document)
         return response.body if response.is_success else self._raise_error(response, name)
 
     async def update_status(self, document: bytes, name: str) -> bytes:
-        """Put status, and return the stored document."""
         response = await self._call("update_status", f"{self._path_of(name)}/status", body=document)
         return response.body if response.is_success else self._raise_error(response, name)
 
@@ -150,7 +145,6 @@ class _Kinded(msgspec.Struct, frozen=True):
 
 
 def _read(text: bytes, part: type[PartT]) -> PartT:
-    """Decode the part we need of a response."""
     try:
         return msgspec.json.decode(text, type=part)
     except msgspec.MsgspecError as error:

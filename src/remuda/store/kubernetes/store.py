@@ -70,9 +70,7 @@ class TableMaintenance:
     """The recurring work of one open store: compaction of the tables, retention of journals."""
 
     def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: MaintenanceSettings) -> None:
-        self._reader = reader
-        self._log = log
-        self._clock = clock
+        self._reader, self._log, self._clock = reader, log, clock
         self._settings = settings
         self._floor = 0
         self._changes = 0
@@ -122,7 +120,6 @@ ResultT = TypeVar("ResultT", bound=Resource | None)
 AnyT = TypeVar("AnyT")
 
 _CLOSING_S = 5.0
-"""Time that closing waits for pending writes."""
 
 
 class KubernetesStore(Reads):
@@ -218,15 +215,12 @@ class KubernetesStore(Reads):
         return await super().get_view(kind, name, view)
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Store a new object, and its log records."""
         return await self._write(lambda: self._writer.create(resource), log)
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write metadata and spec, if the stored version is still the one that was read."""
         return await self._write(lambda: self._writer.update(resource), log)
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write status, if the stored version is still the one that was read."""
         return await self._write(lambda: self._writer.update_status(resource), log)
 
     async def delete(
@@ -246,15 +240,12 @@ class KubernetesStore(Reads):
         return await self._write(lambda: self._writer.delete(of, name, uid=uid, version=version), log)
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Store log records that belong to no write of an object."""
         await self._finish(self._log.append(records))
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject in the order they were written."""
         return await self._log.read(stream, subject, after=after, limit=limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject, latest first."""
         return await self._log.read_back(stream, subject, before=before, limit=limit)
 
     async def close(self) -> None:

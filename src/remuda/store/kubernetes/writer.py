@@ -1,12 +1,9 @@
 """Writer to the API server: validates and sends writes, waits until they are readable, and retries what is left.
 
-A Kubernetes API server has no transaction over two objects, so what SQLite rejects in the commit is here checked twice:
-before the write, and after it against the server itself. A referrer whose target is found deleting then is rolled back;
-the target is only removed after a read that began after its deletion was requested found no referrer (see
-`garbage_collector`).
-
-A write is complete when our own informer has published it, so that callers read their own writes. Writing to the tables
-directly would break the order of the history.
+A Kubernetes API server has no transaction over two objects, so references are checked before the write, and again after
+it. A referrer whose target is found deleting then is rolled back (see also `garbage_collector`). A write is complete
+when our own informer has published it, so that callers read their own writes; writing to the tables directly would
+break the order of the history.
 """
 
 import asyncio
@@ -38,7 +35,6 @@ class Written(Generic[ResultT]):
 
     kind: Kind[Any]
     resource: ResultT
-    """The result for the caller."""
     removed: Resource | None = None
     """The object that the write removed."""
 
@@ -47,8 +43,7 @@ class DeliveryBarrier:
     """Waits until informers have published a write."""
 
     def __init__(self, reader: Reader, *, timeout_s: float) -> None:
-        self._reader = reader
-        self._timeout_s = timeout_s
+        self._reader, self._timeout_s = reader, timeout_s
 
     async def wait(self, written: Written[ResultT]) -> ResultT:
         """Return the result of a write when every reader sees it."""
@@ -92,7 +87,6 @@ class RetryQueue:
         self._has_work = asyncio.Event()
 
     def __len__(self) -> int:
-        """Return the number of pending actions."""
         return len(self._pending)
 
     def add(self, what: str, attempt: Callable[[], Awaitable[object]]) -> None:
@@ -143,13 +137,10 @@ class Writer:
         self._registry: Registry = reader.registry
         self._known = known
         self._references = References(reader, known, apis)
-        self._apis = apis
-        self._codecs = codecs
-        self._retry_queue = retry_queue
+        self._apis, self._codecs, self._retry_queue = apis, codecs, retry_queue
         self._backoffs = backoffs
 
     async def create(self, desired: ResourceT) -> Written[ResourceT]:
-        """Store a new object."""
         kind = self._registry.of(type(desired))
         check_resource(kind, desired)
         await self._references.check_owners(kind, desired, desired.metadata.owner_references)
@@ -164,7 +155,6 @@ class Writer:
         return Written(kind, created)
 
     async def update(self, desired: ResourceT) -> Written[ResourceT]:
-        """Write metadata and spec."""
         kind = self._registry.of(type(desired))
         document, stored = await self._stored(kind, desired, version=desired.version)
         check_resource(kind, desired)
@@ -220,10 +210,7 @@ class Writer:
         return self._decode(kind, await self._apis[kind.type].get(name), name)
 
     async def _add_children_finalizer(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
-        """Add the finalizer that makes an owner wait for its children.
-
-        Unless a version is required, conflicting writes of others are tolerated by a retry.
-        """
+        """Add the finalizer that makes an owner wait for its children; retry conflicts unless a version is required."""
         backoff = self._backoffs.new(first_s=_FIRST_CONFLICT_S, longest_s=_LONGEST_CONFLICT_S)
         version: str | None = known.version
         while True:
@@ -268,10 +255,7 @@ class Writer:
     async def _confirm_references(
         self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target], undo: Callable[[], Awaitable[object]]
     ) -> None:
-        """Check the targets again, now that the referrer is stored, and roll it back if they are being deleted.
-
-        If the server does not respond, the check is retried: a referrer to a removed object must not remain.
-        """
+        """Check the targets again after the referrer is stored; roll it back if they are being deleted."""
 
         async def confirm() -> None:
             try:

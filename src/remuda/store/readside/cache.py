@@ -1,12 +1,9 @@
 """Bounded cache of decoded objects and their rendered views.
 
-Entries are replaced after a commit, never before, so readers see only durable state. The limit is in bytes, of
-documents and of the overhead of each object: memory does not grow with the number of objects.
-
-The garbage collector sees almost nothing of the cache. A long list adds and evicts entries in equal numbers, which
-delays collections while their work accumulates; the one that comes at last blocks the event loop. So keys are strings
-instead of tuples, the first view of an entry is stored in the entry instead of a dictionary, and the rest is collected
-after every few hundred evictions.
+Entries are replaced after a commit, so readers see only durable state. The limit is in bytes. A long list adds and
+evicts many entries, which delays garbage collections until one blocks the event loop. So keys are strings instead of
+tuples, the first view is stored in its entry, and the youngest generation is collected after every few hundred
+evictions.
 """
 
 import gc
@@ -28,7 +25,6 @@ class CachedObject(msgspec.Struct, Generic[ResourceT], gc=False):
 
     resource: ResourceT
     weight: int
-    """Bytes of the document."""
     fully_known: bool = False
     """Whether the stored document is known to have no fields that our types do not know."""
     view: View[ResourceT] | None = None
@@ -37,7 +33,6 @@ class CachedObject(msgspec.Struct, Generic[ResourceT], gc=False):
     others: dict[View[ResourceT], bytes] | None = None
 
     def of(self, view: View[ResourceT]) -> bytes | None:
-        """Return the rendered view, if there is one."""
         if self.view is view:
             return self.rendered
         return None if self.others is None else self.others.get(view)
@@ -106,16 +101,13 @@ class Cache:
         return found
 
     def drop(self, kind: int, name: str) -> None:
-        """Remove an object."""
         self._evicted(self._entries.pop(f"{kind}/{name}", None))
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
-        """Remove many objects, few of which are cached."""
         for key in self._entries.keys() & {f"{kind}/{name}" for kind, name in keys}:
             self._evicted(self._entries.pop(key))
 
     def clear(self) -> None:
-        """Remove everything."""
         self._entries.clear()
         self._weight = 0
 

@@ -1,12 +1,11 @@
 """Change feed: the recent changes of one kind, the watchers that wait for the next one, and the change counters.
 
-A watcher has a cursor, not a queue: it reads the shared tail, or the table if it fell behind the tail. So a thousand
-idle watchers cost nothing, and a slow one gets Gone only when compaction has passed it.
+A watcher has a cursor, not a queue: it reads the shared tail, or the table if it fell behind the tail. So idle watchers
+cost nothing, and a slow one gets Gone only when compaction has passed it.
 
-The change counters count publications of changes. Of a kind that is only used as a whole dependency, only the last
-count is stored. Of other kinds there are also the counts of recently changed index entries; all other entries were not
-changed after `_floor`. If very many entries change at once, the whole kind counts as changed. So memory and time are
-bounded. A counter can be too high, which costs an unnecessary read, but never too low.
+The change counters count publications. Of a kind whose index entries were dependencies there are also the counts of
+recently changed entries; all others were not changed after `_floor`. If very many entries change at once, the whole
+kind counts as changed. A counter can be too high, which costs an unnecessary read, but never too low.
 """
 
 import asyncio
@@ -37,7 +36,6 @@ class CommittedChange(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False)
     filter.
     """
     weight: int
-    """Bytes of the document."""
     fully_known: bool = False
     """Whether the document is known to have no fields that our types do not know."""
 
@@ -46,9 +44,7 @@ class Feed:
     """The tail of one kind's history."""
 
     def __init__(self, kind: str, *, reached: int, floor: int, keep: int, keep_bytes: int) -> None:
-        self.kind = kind
-        self.reached = reached
-        self.floor = floor
+        self.kind, self.reached, self.floor = kind, reached, floor
         self.ticks = 0
         self.closed: Exception | None = None
         """The error that readers get once the store is closed."""
@@ -128,7 +124,6 @@ class Feed:
         return self._tail[start : start + limit]
 
     async def wait(self) -> None:
-        """Wait until there may be a change."""
         if self.closed is not None:
             raise self.closed
         waiter = asyncio.get_running_loop().create_future()

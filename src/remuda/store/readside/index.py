@@ -33,7 +33,6 @@ def reference_index(target: str) -> str:
 
 
 def index_entries(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[IndexEntry]:
-    """Return all index entries of an object."""
     indexed = [
         (label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unindexed
     ]
@@ -77,7 +76,6 @@ class Names:
         self.reload()
 
     def reload(self) -> None:
-        """Read all numbers from the file."""
         self._kinds = dict(self._run("SELECT name, id FROM kinds"))
         rows = self._run("SELECT kind, name, id FROM indexes")
         self._indexes = {(kind, name): number for kind, name, number in rows}
@@ -113,7 +111,6 @@ class Names:
         return [(self.index(kind, name), value) for name, value in entries]
 
     def indexes_of(self, kind: int) -> list[int]:
-        """Return the numbers of all indexes of a kind."""
         return [number for (of, _), number in self._indexes.items() if of == kind]
 
     def admit_kinds(self) -> list[Kind[Any]]:

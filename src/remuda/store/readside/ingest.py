@@ -20,16 +20,11 @@ Later = Callable[[Callable[[], None]], None]
 _ENTRIES_PER_STEP = 500
 
 
-def _run_now(work: Callable[[], None]) -> None:
-    work()
-
-
 class Ingest:
     """Writes changes into the tables of one connection. Call it inside a transaction."""
 
     def __init__(self, tables: Tables, names: Names) -> None:
-        self._tables = tables
-        self._names = names
+        self._tables, self._names = tables, names
 
     def put(
         self,
@@ -68,10 +63,7 @@ class Ingest:
         floor: int,
         later: Later | None = None,
     ) -> CommittedChange[ResourceT]:
-        """Remove an object, keeping its last state for watchers. `before` as in `put`.
-
-        An object may have thousands of index entries. With `later` they are removed in several steps.
-        """
+        """Remove an object, keeping its last state for watchers. With `later`, index entries go in several steps."""
         number = self._names.kind(kind)
         revision = Revision(int(last.version), last.name, DELETED, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
@@ -80,7 +72,7 @@ class Ingest:
         self._remove_entries(number, last.name, entries[:_ENTRIES_PER_STEP])
         for start in range(_ENTRIES_PER_STEP, len(entries), _ENTRIES_PER_STEP):
             remove = partial(self._remove_entries, number, last.name, entries[start : start + _ENTRIES_PER_STEP])
-            (later or _run_now)(remove)
+            remove() if later is None else later(remove)
         return committed_change(revision, last, previous if before is not None else None)
 
     def forget(self, kind: Kind[ResourceT], previous: ResourceT) -> None:

@@ -1,13 +1,9 @@
 """Reader: get, list, views and referrers, from the event loop's own connection and the cache.
 
-A reader sees exactly the published state: a commit becomes visible to all methods at once, on the event loop, when
-`publish` is called. During a commit the connection keeps the snapshot before it.
-
-A list by several index entries scans the rarest one. Entries are counted for that, up to a limit. If none is rare,
-counting takes as long as reading a page, so its result is reused for a while: a scan in another order returns the same,
-only more slowly.
-
-A continue token contains the last name of a page, and the version of the list's first page.
+A commit becomes visible to all methods at once, on the event loop, when `publish` is called; during it the connection
+keeps the snapshot before it. A list by several index entries scans the rarest one, found by counting up to a limit. If
+none is rare, counting takes as long as reading a page, so its result is reused for a while. A continue token contains
+the last name of a page, and the version of the list's first page.
 """
 
 import base64
@@ -92,12 +88,10 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 def write_token(position: Position) -> str:
-    """Return a position as an opaque token."""
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 
 
 def read_token(token: str) -> Position:
-    """Return the position of a token, or raise Invalid."""
     try:
         padded = token + "=" * (-len(token) % 4)
         return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Position)
@@ -141,13 +135,10 @@ class Reader:
         clock: Clock,
         settings: ReaderSettings,
     ) -> None:
-        self.registry = registry
-        self.tables = tables
-        self.names = names
+        self.registry, self.tables, self.names = registry, tables, names
         self.settings = settings
         self.storage = Storage(tables.connection.filename)
-        self._clock = clock
-        self._codecs = codecs
+        self._clock, self._codecs = clock, codecs
         self._cache = Cache(settings.cache_bytes)
         self._orders = ScanPlanner(tables)
         self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}
@@ -168,7 +159,6 @@ class Reader:
         return self._feeds[self.names.kind(kind)]
 
     def feeds(self) -> Iterator[Feed]:
-        """Return the feeds of all kinds."""
         return iter(self._feeds.values())
 
     def publish(self, changes: Mapping[int, Sequence[CommittedChange[Any]]]) -> None:
@@ -188,18 +178,15 @@ class Reader:
                 self._cache.put(kind, change.name, entry)
 
     def drop(self, kind: int, name: str) -> None:
-        """Remove an object from the cache."""
         self._counters.change_all(self._kinds[kind])
         self._cache.drop(kind, name)
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
-        """Remove many objects, by kind and name, from the cache."""
         for kind in {kind for kind, _ in keys}:
             self._counters.change_all(self._kinds[kind])
         self._cache.drop_all(keys)
 
     def change_counter(self, dependencies: Iterable[Dependency] | None) -> int:
-        """Return the change counter of these dependencies, or of the whole store."""
         return self._counters.last(dependencies)
 
     def advance(self, version: int) -> None:
@@ -217,7 +204,6 @@ class Reader:
             raise
 
     def unpin(self) -> None:
-        """Read the newest state again."""
         if self.tables.connection.in_transaction:  # SQLite ends it by itself when a read fails
             self.tables.connection.execute("COMMIT")
 
@@ -227,11 +213,9 @@ class Reader:
             feed.close(StoreClosed(self.storage.path))
 
     async def pause(self) -> None:
-        """Let other tasks run."""
         await self._clock.sleep(0)
 
     def entry(self, kind: Kind[ResourceT], name: str) -> CachedObject[ResourceT] | None:
-        """Return the cache entry of an object, or None."""
         number = self.names.kind(kind)
         return self._cache.find(number, name) or self._load(kind, number, name)
 
@@ -240,25 +224,21 @@ class Reader:
         return entry.resource if entry else None
 
     def get(self, kind: Kind[ResourceT], name: str) -> ResourceT:
-        """Return an object, or raise NotFound."""
         found = self.find(kind, name)
         if found is None:
             raise NotFound(kind.name, name)
         return found
 
     def view(self, kind: Kind[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        """Return a rendered object, or raise NotFound."""
         number = self.names.kind(kind)
         rendered = self._cache.render(number, name, view)
         return view(self.get(kind, name)) if rendered is None else rendered
 
     def views(self, kind: Kind[ResourceT], names: Sequence[str], view: View[ResourceT]) -> Sequence[bytes]:
-        """Return rendered objects, or raise NotFound."""
         found = self._cache.rendered(self.names.kind(kind), names, view)
         return [known or self.view(kind, name, view) for name, known in zip(names, found, strict=True)]
 
     def decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
-        """Return the object of a stored document."""
         return self._codecs[kind.type].decode(document, name)  # type: ignore[no-any-return]  # codecs are by type
 
     def _load(self, kind: Kind[ResourceT], number: int, name: str) -> CachedObject[ResourceT] | None:
@@ -305,10 +285,7 @@ class Reader:
     def _names(
         self, kind: Kind[Any], entries: Sequence[NumberedEntry], *, after: str, limit: int
     ) -> tuple[Sequence[str], str | None]:
-        """Return the next names, and the name the scan has reached if it stopped early.
-
-        Matches of several index entries can be far apart.
-        """
+        """Return the next names, and the name that the scan has reached if it stopped early."""
         if not entries:
             return self.tables.names(self.names.kind(kind), after=after, limit=limit), None
         if len(entries) == 1:
@@ -340,7 +317,6 @@ class Reader:
         return found
 
     def referrers(self, target: Kind[Any], name: str, *, limit: int) -> Sequence[Referrer]:
-        """Return some of the referrers of an object."""
         found: list[Referrer] = []
         for kind in self.registry.referrers_of(target):
             index = self.names.find_index(self.names.kind(kind), reference_index(target.qualified))

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
 from remuda.store.contract import Bookmark, Change, Dependency, Event, Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
@@ -72,7 +70,7 @@ def filtered(change: CommittedChange[ResourceT], labels: Mapping[str, str]) -> C
     now = change.code != DELETED and _has_labels(event.resource, labels)
     if now:
         return event if was else Change("added", event.version, event.resource)
-    return Change("deleted", event.version, _at(before, event.version)) if was else None
+    return Change("deleted", event.version, at_version(before, event.version)) if was else None
 
 
 def committed_change(
@@ -102,11 +100,6 @@ def _has_labels(resource: Resource, labels: Mapping[str, str]) -> bool:
     return labels.items() <= resource.metadata.labels.items()
 
 
-def _at(resource: ResourceT, version: str) -> ResourceT:
-    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
-    return msgspec.structs.replace(resource, metadata=metadata)
-
-
 def _parse(version: str) -> int:
     if not version.isdecimal():
         raise Invalid(
@@ -123,12 +116,10 @@ class Reads:
         self.registry: Registry = reader.registry
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
-        """Return the object, or raise NotFound."""
         with self._reader.storage:
             return self._reader.get(self.registry.of(kind), name)
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        """Return the rendered object, from the cache if possible."""
         with self._reader.storage:
             return self._reader.view(self.registry.of(kind), name, view)
 
@@ -141,7 +132,6 @@ class Reads:
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[ResourceT]:
-        """Return the objects that have all `labels` and this value in a declared index."""
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(
@@ -170,7 +160,6 @@ class Reads:
             )
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
-        """Return the change counter of these dependencies, or of the whole store."""
         return self._reader.change_counter(dependencies)
 
     async def list_names(
@@ -188,14 +177,12 @@ class Reads:
             return await reader.page(of, list, labels=labels, index=index, limit=limit, after=after)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
-        """Return some of the objects that block the object's removal."""
         with self._reader.storage:
             return self._reader.referrers(self.registry.of(kind), name, limit=limit)
 
     def watch(
         self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Event[ResourceT]]:
-        """Yield the changes after version `since`, without end."""
         return watch(self._reader, self.registry.of(kind), since=since, labels=labels)
 
 
@@ -208,7 +195,6 @@ class MaintenanceSettings:
     history_changes: int = 200_000
     """The maximum number of changes since then."""
     interval_s: float = 30.0
-    """The interval of compaction and retention."""
     retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
 
 

@@ -112,7 +112,6 @@ MIGRATIONS: tuple[str, ...] = (_FIRST,)
 
 
 def newest_format(migrations: tuple[str, ...] = MIGRATIONS) -> int:
-    """Return the format of a file after all migrations."""
     return DATA_FORMAT + len(migrations) - 1
 
 
@@ -142,7 +141,6 @@ class Storage:
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Raise our error for an error of SQLite."""
         if isinstance(error, apsw.Error):
             raise storage_error(self.path, error) from None
 

@@ -20,13 +20,8 @@ _AFTER_ALL = "~"
 """Sorts after every name."""
 
 ADDED: ChangeCode = 1
-"""The object was created."""
-
 MODIFIED: ChangeCode = 2
-"""The object was changed."""
-
 DELETED: ChangeCode = 3
-"""The object was removed."""
 
 
 class Current(msgspec.Struct, frozen=True, gc=False):
@@ -59,15 +54,12 @@ class Tables:
         return version, floor
 
     def set_version(self, version: int) -> None:
-        """Store the newest version."""
         self._run("UPDATE horizon SET version = ?", version)
 
     def set_floor(self, floor: int) -> None:
-        """Store the version below which history is compacted."""
         self._run("UPDATE horizon SET floor = ?", floor)
 
     def find(self, kind: int, name: str) -> Current | None:
-        """Return an object's current document."""
         rows = self._run(
             "SELECT o.version, r.document FROM objects o JOIN revisions r ON r.version = o.version"
             " WHERE o.kind = ? AND o.name = ?",
@@ -77,7 +69,6 @@ class Tables:
         return Current(*rows[0]) if rows else None
 
     def names(self, kind: int, *, after: str, limit: int) -> Sequence[str]:
-        """Return names of a kind in order."""
         return [
             row[0]
             for row in self._run(
@@ -127,7 +118,6 @@ class Tables:
         return [Revision(*row) for row in rows]
 
     def add_revision(self, kind: int, revision: Revision, *, time: float) -> None:
-        """Append a change to the history."""
         self._run(
             "INSERT INTO revisions (version, kind, name, change, time, document, before) VALUES (?, ?, ?, ?, ?, ?, ?)",
             revision.version,
@@ -144,7 +134,6 @@ class Tables:
         self._run("INSERT OR REPLACE INTO objects (kind, name, version) VALUES (?, ?, ?)", kind, name, version)
 
     def remove(self, kind: int, name: str) -> None:
-        """Remove an object."""
         self._run("DELETE FROM objects WHERE kind = ? AND name = ?", kind, name)
 
     def forget_revision(self, version: int) -> None:
@@ -152,12 +141,10 @@ class Tables:
         self._run("DELETE FROM revisions WHERE version = ?", version)
 
     def add_entries(self, name: str, entries: Iterable[NumberedEntry]) -> None:
-        """Add index entries of an object."""
         sql = "INSERT OR REPLACE INTO entries (index_id, value, name) VALUES (?, ?, ?)"
         self._run.each(sql, [(index, value, name) for index, value in entries])
 
     def remove_entries(self, name: str, entries: Iterable[NumberedEntry]) -> None:
-        """Remove index entries of an object."""
         sql = "DELETE FROM entries WHERE index_id = ? AND value = ? AND name = ?"
         self._run.each(sql, [(index, value, name) for index, value in entries])
 

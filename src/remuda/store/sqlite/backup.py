@@ -1,10 +1,7 @@
 """Backup and inspection of a store's file, also while a process has it open.
 
-A backup is one consistent snapshot, compact, and gets its name only when it is complete and on disk. Its secrets are
-sealed, so it reveals none without the key file.
-
-An inspection only reads. Each read sees one committed state, as with any SQLite reader. Documents are returned as they
-are stored, with sealed secrets.
+A backup is one consistent snapshot, compact, and gets its name only when it is complete and on disk. An inspection only
+reads, each time one committed state. Secrets stay sealed in both.
 """
 
 import contextlib
@@ -22,14 +19,8 @@ from remuda.kernel.errors import Invalid
 from remuda.store.contract import field_index
 from remuda.store.kinds import Kind
 from remuda.store.readside.sql import TABLES, Sql, storage_error
-from remuda.store.sqlite.executor import Executor, run_in
-from remuda.store.sqlite.file import OpenFile, check_header, opening_error
+from remuda.store.sqlite.file import check_header, opening_error
 from remuda.store.sqlite.maintenance import damage_of
-
-
-async def back_up(file: OpenFile, executor: Executor, target: Path) -> None:
-    """Write a copy of the store to `target`, which must not exist yet."""
-    await run_in(executor, lambda: copy_store(file.connect, target))
 
 
 def copy_store(connect: Callable[[], apsw.Connection], target: Path) -> None:
@@ -99,7 +90,6 @@ class Inspection:
                 yield msgspec.json.decode(document)
 
     def copy(self, target: Path) -> None:
-        """Write a copy to `target`, which must not exist yet."""
         copy_store(lambda: _connected(self._path), target)
 
     def _all(self, kind: int) -> list[Any]:

@@ -20,7 +20,7 @@ from remuda.store.codec import Codec
 from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Entry, LogPage, Record
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.cache import CachedObject
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.index import OWNER, Names, reference_index
@@ -47,12 +47,10 @@ class LogTables:
         )
 
     def has(self, stream: str, subject: str) -> bool:
-        """Return whether a stream has a record of this subject."""
         rows = self._run("SELECT 1 FROM logs WHERE stream = ? AND subject = ? LIMIT 1", stream, subject)
         return bool(rows)
 
     def read(self, stream: str, subject: str, *, after: int, limit: int) -> LogPage:
-        """Return entries of a subject in the order they were written."""
         check_limit(limit)
         rows = self._run(
             "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position > ?"
@@ -65,7 +63,6 @@ class LogTables:
         return _page(rows, limit)
 
     def read_back(self, stream: str, subject: str, *, before: int | None, limit: int) -> LogPage:
-        """Return entries of a subject, latest first."""
         check_limit(limit)
         rows = self._run(
             "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position < ?"
@@ -119,8 +116,7 @@ class Batch:
         self.now = now
         self.second = now.replace(microsecond=0)
         """The present time with the precision of documents."""
-        self.version = version
-        self.floor = floor
+        self.version, self.floor = version, floor
         self.is_dirty = False
         self.on_published: list[Callable[[], None]] = []
         self._side = side
@@ -149,8 +145,7 @@ class Batch:
     ) -> ResourceT:
         """Write an object under the next version and return it with that version.
 
-        A write that a caller requests is limited in size. One that the store makes itself is not: it has to be able to
-        remove finalizers of every object it has accepted.
+        Only a write that a caller requests is limited in size: the store itself must be able to remove any finalizer.
         """
         number = self._side.names.kind(kind)
         resource = self._with_next_version(resource)
@@ -225,7 +220,6 @@ class Batch:
                     yield kind, name
 
     def referrers(self, target: Kind[Any], name: str) -> Iterator[Referrer]:
-        """Yield all referrers of an object."""
         for kind in self.registry.referrers_of(target):
             index = self._side.names.find_index(self._side.names.kind(kind), reference_index(target.qualified))
             after = ""
@@ -253,7 +247,6 @@ class Batch:
         return bool(self._cascades or self._after_cascades)
 
     def work(self) -> None:
-        """Run one scheduled step."""
         if self._cascades:
             self._cascades.popleft()(self)
         else:
@@ -273,8 +266,7 @@ class Batch:
 
     def _with_next_version(self, resource: ResourceT) -> ResourceT:
         self.version += 1
-        metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
-        return msgspec.structs.replace(resource, metadata=metadata)
+        return at_version(resource, str(self.version))
 
     def _entry(self, kind: Kind[ResourceT], name: str) -> CachedObject[ResourceT] | None:
         key = self._side.names.kind(kind), name
@@ -293,7 +285,6 @@ class Batch:
         return entry is not None and entry.fully_known
 
     def _record(self, number: int, change: CommittedChange[Any], current_entry: CachedObject[Any] | None) -> None:
-        """Add a change to the batch."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)
         if len(changes) > self._side.reader.settings.tail_changes:

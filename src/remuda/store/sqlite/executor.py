@@ -46,7 +46,6 @@ class ThreadExecutor:
         self._queue.put((work, done, asyncio.get_running_loop()))
 
     def close(self) -> None:
-        """Finish the submitted work and end the thread."""
         self._queue.put(None)
         self._thread.join()
 

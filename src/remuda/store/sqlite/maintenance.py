@@ -30,9 +30,7 @@ class Maintenance:
     """The recurring work of one open store."""
 
     def __init__(self, side: WriteSide, writer: Writer, *, clock: Clock, settings: MaintenanceSettings) -> None:
-        self._side = side
-        self._writer = writer
-        self._clock = clock
+        self._side, self._writer, self._clock = side, writer, clock
         self._settings = settings
 
     async def run(self) -> None:
@@ -72,7 +70,6 @@ class Maintenance:
             feed.compact(floor)
 
     async def trim(self) -> None:
-        """Delete the log records whose retention has passed."""
         for stream, age in self._settings.retention.items():
             while await self._writer.submit(lambda batch, s=stream, a=age: self._trim(batch, s, a)):  # type: ignore[misc]  # mypy cannot infer a default
                 pass
@@ -84,10 +81,7 @@ class Maintenance:
 
 
 async def check_integrity(file: OpenFile, executor: Executor, report: Callable[[Integrity, str], None]) -> None:
-    """Check the whole file, table by table, in an executor of low priority.
-
-    A disk error meanwhile proves nothing: the content stays unchecked, and the next process that opens it tries again.
-    """
+    """Check the whole file, table by table, at low priority. After a disk error the content stays unchecked."""
     report("checking", "")
     try:
         damage = await _damage(file, executor)
@@ -116,12 +110,9 @@ async def _damage(file: OpenFile, executor: Executor) -> str:
 
 def damage_of(run: Sql, table: str) -> str:
     """Return the damage of one table and its indexes, or an empty text."""
-    found = run(f"PRAGMA integrity_check({_quoted(table)})")
+    quoted = table.replace('"', '""')
+    found = run(f'PRAGMA integrity_check("{quoted}")')
     if found == [("ok",)]:
         return ""
     lines = [line for (text,) in found for line in str(text).splitlines() if not line.startswith("***")]
     return "; ".join(lines[:3])
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -33,7 +33,6 @@ _CASCADE_STEP = 20
 
 
 def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
-    """Store a new object."""
     if batch.find(kind, desired.name) is not None:
         raise AlreadyExists(kind.name, desired.name)
     _check_owners(batch, kind, desired, desired.metadata.owner_references)
@@ -45,7 +44,6 @@ def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequenc
 
 
 def update(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequence[Record]) -> ResourceT:
-    """Write metadata and spec."""
     stored = _find(batch, kind, desired.name)
     check_precondition(kind, stored, uid=desired.uid, version=desired.version)
     new = with_desired(kind, stored, desired)
@@ -153,10 +151,7 @@ def _by_kind(children: Iterable[tuple[Kind[Any], str]]) -> list[list[str]]:
 
 
 def _remove_store_finalizers(batch: Batch, kind: Kind[Any], name: str) -> None:
-    """Remove the store's finalizers that no longer apply, if the object is being deleted.
-
-    Remove the object too if they were the last ones.
-    """
+    """Remove the store's finalizers that no longer apply to a deleting object, and it with its last one."""
     stored = batch.find(kind, name)
     if stored is None or not stored.is_deleting:
         return
@@ -193,10 +188,7 @@ def _recheck_finalizers(batch: Batch, *, owners: Iterable[OwnerReference], targe
 
 
 def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:
-    """Return whether a referrer blocks the removal of `target`.
-
-    Its own owners that are being deleted do not count: they wait for it.
-    """
+    """Return whether a referrer blocks the removal of `target`, apart from its deleting owners, which wait for it."""
     deleting = None
     for referrer in batch.referrers(kind, target.name):
         if deleting is None:

@@ -26,7 +26,7 @@ from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite import rules
-from remuda.store.sqlite.backup import back_up
+from remuda.store.sqlite.backup import copy_store
 from remuda.store.sqlite.batch import LogTables, WriteSide
 from remuda.store.sqlite.executor import Executor, ThreadExecutor, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
@@ -53,8 +53,8 @@ def _rebuild(tables: Tables, names: Names, kind: Kind[Any], codec: Codec[Any]) -
         for name in page:
             row = tables.find(number, name)
             assert row is not None, "a name in the objects table has a document"
-            terms = index_entries(kind, codec.decode(row.document, name))
-            tables.add_entries(name, names.indexed(number, sorted(terms)))
+            entries = index_entries(kind, codec.decode(row.document, name))
+            tables.add_entries(name, names.indexed(number, sorted(entries)))
         after = page[-1]
 
 
@@ -99,22 +99,18 @@ class SqliteStore(Reads):
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """The background tasks that wait for their restart, each with the error."""
         return self._tasks.failing
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Store a new object, together with its log records."""
         kind = self.registry.of(type(resource))
         check_resource(kind, resource)
         return await self._writer.submit(lambda batch: rules.create(batch, kind, resource, log))
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write metadata and spec, if the stored version is still the one that was read."""
         kind = self.registry.of(type(resource))
         return await self._writer.submit(lambda batch: rules.update(batch, kind, resource, log))
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        """Write status, if the stored version is still the one that was read."""
         kind = self.registry.of(type(resource))
         return await self._writer.submit(lambda batch: rules.update_status(batch, kind, resource, log))
 
@@ -136,16 +132,13 @@ class SqliteStore(Reads):
         return outcome()
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Store log records that belong to no write of an object."""
         await self._writer.submit(lambda batch: batch.log(records))
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject in the order they were written."""
         with self._reader.storage:
             return self._logs.read(stream, subject, after=after, limit=limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
-        """Return the log entries of a subject, latest first."""
         with self._reader.storage:
             return self._logs.read_back(stream, subject, before=before, limit=limit)
 
@@ -153,7 +146,7 @@ class SqliteStore(Reads):
         """Write a consistent copy of the store to `target` while it stays in use."""
         if self._is_closed:
             raise StoreClosed(str(self._file.path))
-        await back_up(self._file, self._background, target)
+        await run_in(self._background, lambda: copy_store(self._file.connect, target))
 
     async def close(self) -> None:
         """Finish pending writes, accept no new ones, and close the file. Closing twice is allowed."""

@@ -39,8 +39,7 @@ class _Request:
     __slots__ = ("apply", "error", "future", "result")
 
     def __init__(self, apply: Apply, future: asyncio.Future[Any]) -> None:
-        self.apply = apply
-        self.future = future
+        self.apply, self.future = apply, future
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -65,13 +64,10 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._side = side
         self._connection = side.tables.connection
-        self._executor = executor
-        self._clock = clock
-        self._path = path
+        self._executor, self._clock, self._path = executor, clock, path
         self._queue: deque[_Request] = deque()
         self._taken: list[_Request] = []
         self._last_batch_size = 0
-        """Number of requests in the last batch."""
         self._batch: Batch | None = None
         self._is_scheduled = False
         self._is_closed = False
@@ -96,11 +92,7 @@ class Writer:
             await asyncio.shield(self._idle)
 
     def _schedule(self) -> None:
-        """Build a batch soon, so that callers that are about to write can join it.
-
-        The callers of the last batch may be: they get a few iterations of the loop, which cost almost nothing if it is
-        idle.
-        """
+        """Build a batch in a few iterations of the loop, so that the callers of the last batch can join it."""
         if self._batch is None and not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._wait_for_requests, min(self._last_batch_size, _MAX_WAIT_ITERATIONS))
