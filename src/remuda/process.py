@@ -153,11 +153,7 @@ class _Stop:
 
 
 async def run(
-    settings: Settings,
-    *,
-    announce: Callable[[ListenAddress], None],
-    services: Services,
-    kinds: Registry,
+    settings: Settings, *, announce: Callable[[ListenAddress], None], services: Services, kinds: Registry
 ) -> None:
     """Run until a signal. `announce` is called with the address as soon as the process accepts requests."""
     with contextlib.closing(LineWriter(_STDERR)) as sink:

@@ -126,7 +126,6 @@ def _prints_help(words: Sequence[str]) -> bool:
 
 
 def command_name(function: str) -> str:
-    """Return the name of the command of a function."""
     return function.rpartition(":")[2].strip("_").replace("_", "-")
 
 

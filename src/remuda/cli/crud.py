@@ -66,11 +66,7 @@ async def find_id(api: ScopedSession, resource_type: ResourceType[Any], name: st
 
 
 async def _find(
-    api: ScopedSession,
-    resource_type: ResourceType[Any],
-    item_type: type[ResourceT],
-    name: str,
-    more: Query | None,
+    api: ScopedSession, resource_type: ResourceType[Any], item_type: type[ResourceT], name: str, more: Query | None
 ) -> ResourceT:
     scope = {} if resource_type is REGION else api.scope.query
     query = None if is_id(name) else {**scope, **(more or {})}
@@ -121,10 +117,7 @@ async def create_resource(
 
 
 async def update_resource(
-    api: ScopedSession,
-    resource_type: ResourceType[ResourceT],
-    name: str,
-    body: Callable[[ResourceT], Any],
+    api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, body: Callable[[ResourceT], Any]
 ) -> ResourceT:
     """Send the body for the present resource, unless another client has changed the resource since it was read."""
     path = f"{resource_type.path}/{await find_id(api, resource_type, name)}"
@@ -216,10 +209,7 @@ def _with_names(cell: Callable[[ResourceT], str], names: Mapping[str, str]) -> C
 
 
 async def _names_of(
-    api: ScopedSession,
-    resource_type: ResourceType[ResourceT],
-    items: Sequence[ResourceT],
-    columns: Columns[ResourceT],
+    api: ScopedSession, resource_type: ResourceType[ResourceT], items: Sequence[ResourceT], columns: Columns[ResourceT]
 ) -> dict[str, str]:
     """Return the names of the resources that these columns refer to by id, as far as they can be read."""
     unknown = {

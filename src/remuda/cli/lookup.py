@@ -154,7 +154,6 @@ def contexts_file() -> ContextsFile:
 
 
 async def find_organization(session: Session, name: str) -> NamedId:
-    """Return the organization with this id or name."""
     found = await session.get("identity", "/api/v1/organizations", list[NamedResource])
     return match_one(found, name, "organization").metadata
 

@@ -55,7 +55,6 @@ class ResourceType(Generic[ResourceT]):
         return cast("type[ResourceT]", schema_type(self.read))
 
     def show_command(self, name: str) -> str:
-        """Return the command that shows a resource."""
         return f"remuda {self.name.replace(' ', '-')} show {name}"
 
 

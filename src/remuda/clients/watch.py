@@ -75,7 +75,6 @@ class LocalWatch:
     async def messages(
         self, list_objects: ListObjects, decode: Callable[[bytes], Any]
     ) -> AsyncGenerator[WatchMessage[Any]]:
-        """Yield the messages of a list."""
         failures = 0
         while True:
             reader = await self.reader()

@@ -33,13 +33,7 @@ TABLE = Table(
     "compute",
     title="Compute",
     description="Instances: their specification and status, the plan of an update, and their history.",
-    routes=[
-        *catalogue.ROUTES,
-        *instances.ROUTES,
-        *history.ROUTES,
-        *policies.ROUTES,
-        *recovery.ROUTES,
-    ],
+    routes=[*catalogue.ROUTES, *instances.ROUTES, *history.ROUTES, *policies.ROUTES, *recovery.ROUTES],
 )
 """The routes of all resource packages, which an `Api` mounts with `ComputeServices`."""
 

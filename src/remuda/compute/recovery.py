@@ -42,6 +42,6 @@ ROUTES: list[AnyRoute] = [
         "many of them.",
         service=ComputeRecovery,
         calls=ComputeRecovery.release,
-    ),
+    )
 ]
 """The routes of `Recovery`."""

@@ -42,8 +42,7 @@ class ComputeConfig(Section):
         Description("Shortest time between the two reads that confirm the absence of a server.", check_not_zero),
     ] = _DEFAULT.absence_delay
     monitor_interval: Annotated[
-        timedelta,
-        Description("Interval at which the monitor compares instances, servers and quota.", check_not_zero),
+        timedelta, Description("Interval at which the monitor compares instances, servers and quota.", check_not_zero)
     ] = _DEFAULT.monitor_interval
     stalled_after: Annotated[
         timedelta, Description("Time without progress after which the monitor reports an instance.", check_not_zero)

@@ -193,7 +193,6 @@ class Binder(Generic[ParametersT]):
         self._nothing = None if any(each.is_required for each in self._fields.values()) else parameters()
 
     def bind_path(self, values: tuple[str, ...]) -> ParametersT:
-        """Return the parameters of a path from its values."""
         if not values and self._nothing is not None:
             return self._nothing
         found = {}

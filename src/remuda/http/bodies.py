@@ -73,7 +73,6 @@ class Explainer:
         self._forms = {each["pattern"]: each for each in _patterned(schema)}
 
     def is_valid(self, document: Any) -> bool:
-        """Tell whether a document is valid."""
         return self._validator.is_valid(document)
 
     def problems(self, document: Any) -> list[tuple[str, str]]:

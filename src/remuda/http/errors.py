@@ -80,8 +80,7 @@ class Problem(msgspec.Struct, frozen=True):
     """One part of a request that is wrong."""
 
     pointer: Annotated[
-        str,
-        msgspec.Meta(description="A JSON pointer into the body, or the name of a parameter, a header or a part."),
+        str, msgspec.Meta(description="A JSON pointer into the body, or the name of a parameter, a header or a part.")
     ]
     reason: Annotated[str, msgspec.Meta(description="The reason; it never contains the value that was sent.")]
 

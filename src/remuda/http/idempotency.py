@@ -85,13 +85,7 @@ class Idempotency:
     """Idempotency keys of all APIs of a process. There is one, since it knows which requests are running."""
 
     def __init__(
-        self,
-        log: Log,
-        *,
-        clock: Clock,
-        randomness: Randomness,
-        time_limit_s: float,
-        is_only_process: bool,
+        self, log: Log, *, clock: Clock, randomness: Randomness, time_limit_s: float, is_only_process: bool
     ) -> None:
         """Take the longest duration of a request, and whether this process is the only one that uses the log."""
         self._log, self._clock, self._randomness = log, clock, randomness

@@ -44,7 +44,6 @@ class PageTokens:
         self.path = path
 
     def write(self, collection: Collection[Any, Any], key: str) -> str:
-        """Return the token of a key in a collection."""
         return self._sealer.seal(Secret(key), context=self._context(collection))
 
     def read(self, collection: Collection[Any, Any], token: str) -> str:
@@ -103,7 +102,6 @@ class Cursors:
         self._digest = _digest(access)
 
     def write(self, version: str) -> str:
-        """Return the cursor of a version."""
         return f"{version}-{self._digest}"
 
     def read(self, cursor: str) -> str:
@@ -159,12 +157,7 @@ _READS_PER_ITEM = 10
 
 
 async def list_response(
-    collection: Collection[Any, Any],
-    query: ListQuery,
-    tokens: PageTokens,
-    cursors: Cursors,
-    *,
-    query_string: str = "",
+    collection: Collection[Any, Any], query: ListQuery, tokens: PageTokens, cursors: Cursors, *, query_string: str = ""
 ) -> Response:
     """Return the response with a page or the complete list."""
     if query.limit is None and query.continue_ is None:

@@ -122,12 +122,7 @@ class TokenServices:
 
 
 def token_services(
-    *,
-    store: Store,
-    clock: Clock,
-    randomness: Randomness,
-    settings: IdentitySettings,
-    external: External | None = None,
+    *, store: Store, clock: Clock, randomness: Randomness, settings: IdentitySettings, external: External | None = None
 ) -> TokenServices:
     """Return the services of tokens; `external` authenticates tokens of other issuers."""
     keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)

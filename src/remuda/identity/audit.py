@@ -72,8 +72,7 @@ class EntryRead(Wire, frozen=True):
 
     time: datetime
     actor: Annotated[
-        Actor,
-        msgspec.Meta(description="Subject of the credentials, the actor it acted for, and the service."),
+        Actor, msgspec.Meta(description="Subject of the credentials, the actor it acted for, and the service.")
     ]
     operation: AuditOperation
     resource: AuditTarget

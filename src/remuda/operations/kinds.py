@@ -135,8 +135,7 @@ OPERATION = Kind(
     indexes=(
         Index(name="state", values=lambda operation: ("open" if operation.is_open else "closed",)),
         Index(
-            name="subject",
-            values=lambda operation: (subject_of(operation.spec.subject_kind, operation.spec.subject),),
+            name="subject", values=lambda operation: (subject_of(operation.spec.subject_kind, operation.spec.subject),)
         ),
     ),
     columns={

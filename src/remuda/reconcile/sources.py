@@ -93,11 +93,7 @@ def labelled(store: Store, kind: type[Resource], label: str) -> KeyMapper[Any]:
 
 
 async def names(
-    store: Store,
-    kind: type[Resource],
-    *,
-    labels: Mapping[str, str] | None = None,
-    index: tuple[str, str] | None = None,
+    store: Store, kind: type[Resource], *, labels: Mapping[str, str] | None = None, index: tuple[str, str] | None = None
 ) -> AsyncGenerator[str]:
     """Yield the name of every object, page by page."""
     after: str | None = None

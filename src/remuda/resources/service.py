@@ -16,13 +16,7 @@ from remuda.kernel.tags import Tag
 from remuda.operations.saga import InputT, Saga
 from remuda.operations.service import Operations
 from remuda.resources.conventions import is_api_v2
-from remuda.resources.crud import (
-    audit_records,
-    check_state,
-    reject_if_in_use,
-    request_deletion,
-    retry_on_conflict,
-)
+from remuda.resources.crud import audit_records, check_state, reject_if_in_use, request_deletion, retry_on_conflict
 from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind

@@ -56,11 +56,9 @@ class Session:
     async def get(
         self, service: Service, path: str, response_type: type[ResponseT], query: Query | None = None
     ) -> ResponseT:
-        """Return the response of a GET."""
         return await self.send("GET", service, path, response_type=response_type, query=query)
 
     async def get_with_etag(self, service: Service, path: str, response_type: type[ResponseT]) -> tuple[ResponseT, str]:
-        """Return the response of a GET, and its ETag."""
         response = await self._exchange("GET", service, path)
         return self._decoded(service, response.content, response_type), response.headers.get("etag", "")
 

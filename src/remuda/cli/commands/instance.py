@@ -133,8 +133,7 @@ class InstanceOptions:
         ),
     ] = None
     ssh_ca: Annotated[
-        str | None,
-        Parameter(help="Accept certificates of this SSH certificate authority, by name or id; '' for none."),
+        str | None, Parameter(help="Accept certificates of this SSH certificate authority, by name or id; '' for none.")
     ] = None
     protect_deletion: Annotated[bool | None, Parameter(help="Protect the instance from deletion.")] = None
     protect_plan: Annotated[

@@ -9,15 +9,7 @@ from typing import TypeVar
 from remuda.cli.crud import find, find_id
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions, is_id
 from remuda.cli.offers import wait_ready
-from remuda.cli.options import (
-    NO_METADATA,
-    NO_WAIT,
-    Flag,
-    MetadataOptions,
-    Output,
-    WaitOptions,
-    checked_number,
-)
+from remuda.cli.options import NO_METADATA, NO_WAIT, Flag, MetadataOptions, Output, WaitOptions, checked_number
 from remuda.cli.output import as_table, dump, echo, is_terminal, show_one, write
 from remuda.cli.progress import wait_until
 from remuda.cli.resources import IMAGE, INSTANCE
@@ -222,11 +214,7 @@ async def _post(api: ScopedSession, instance: str, action: str, query: dict[str,
 
 
 async def _get(
-    api: ScopedSession,
-    instance: str,
-    what: str,
-    response_type: type[ReadT],
-    query: dict[str, str] | None = None,
+    api: ScopedSession, instance: str, what: str, response_type: type[ReadT], query: dict[str, str] | None = None
 ) -> ReadT:
     path = f"{INSTANCE.path}/{await find_id(api, INSTANCE, instance)}/{what}"
     return await api.session.get(INSTANCE.service, path, response_type, query)

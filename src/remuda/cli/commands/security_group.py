@@ -23,16 +23,7 @@ from remuda.cli.crud import (
     wait_provisioned,
 )
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
-from remuda.cli.options import (
-    NO_METADATA,
-    NO_WAIT,
-    Many,
-    MetadataOptions,
-    Output,
-    WaitOptions,
-    Watch,
-    Yes,
-)
+from remuda.cli.options import NO_METADATA, NO_WAIT, Many, MetadataOptions, Output, WaitOptions, Watch, Yes
 from remuda.cli.resources import NETWORK, SECURITY_GROUP, rule_text
 from remuda.kernel.errors import Invalid
 from remuda.region.kinds.securitygroups import Direction, Protocol

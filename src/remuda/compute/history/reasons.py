@@ -81,15 +81,10 @@ REASONS: Mapping[str, Reason] = {
         _BACKED_OFF_S,
     ),
     "ProviderRejected": Reason(
-        "The provider rejects the server",
-        "user",
-        "Select a flavor and an image that are offered.",
-        _BACKED_OFF_S,
+        "The provider rejects the server", "user", "Select a flavor and an image that are offered.", _BACKED_OFF_S
     ),
     "DependencyNotFound": Reason(
-        "A resource that the spec names does not exist",
-        "user",
-        "Name an existing resource, or delete the instance.",
+        "A resource that the spec names does not exist", "user", "Name an existing resource, or delete the instance."
     ),
     "Errored": Reason(
         "The instance failed and does not recover without a change",
@@ -125,10 +120,7 @@ REASONS: Mapping[str, Reason] = {
         "If the instance is needed, create it on another network.",
     ),
     "NetworkGone": Reason(
-        "The network does not exist",
-        "user",
-        "Delete the instance, and create it on another network.",
-        _UNKNOWN_S,
+        "The network does not exist", "user", "Delete the instance, and create it on another network.", _UNKNOWN_S
     ),
     "ServerVanished": Reason(
         "The server disappeared from the provider",

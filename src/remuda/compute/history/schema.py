@@ -108,8 +108,7 @@ class WaitRead(Wire, frozen=True, kw_only=True):
     since: datetime | None = None
     next_attempt: Annotated[datetime, msgspec.Meta(description="Time of the next attempt, if known.")] | None = None
     retry_interval: Annotated[
-        int,
-        msgspec.Meta(description="Longest time in seconds between two attempts; 0 if it is not known."),
+        int, msgspec.Meta(description="Longest time in seconds between two attempts; 0 if it is not known.")
     ] = msgspec.field(default=0, name="retryIntervalSeconds")
     resolved_by: Annotated[
         Resolver,

@@ -124,17 +124,11 @@ _CONDITIONS: Mapping[tuple[str, str], str] = {
 }
 """By type and status of a condition; an empty status stands for all others."""
 
-_HEALTHY = {
-    "server is stopped": "The instance is stopped.",
-    "server is healthy": "The instance is running.",
-}
+_HEALTHY = {"server is stopped": "The instance is stopped.", "server is healthy": "The instance is running."}
 """By the message that region reports for a healthy server."""
 
 
-_OPERATIONS = {
-    "instance.create": "Creation of the instance",
-    "instance.update": "Update of the instance and its quota",
-}
+_OPERATIONS = {"instance.create": "Creation of the instance", "instance.update": "Update of the instance and its quota"}
 
 
 def _what(facts: Facts) -> str:
@@ -386,7 +380,5 @@ def _cause(data: _EventData, *, is_new: bool) -> CauseRead:
     if data.event in _OBSERVATIONS or data.type in _OBSERVED_CONDITIONS:
         return CauseRead(type="observation", generation=data.generation, reconcile_id=data.reconcile_id)
     return CauseRead(
-        type="generation" if is_new else "reconcile",
-        generation=data.generation,
-        reconcile_id=data.reconcile_id,
+        type="generation" if is_new else "reconcile", generation=data.generation, reconcile_id=data.reconcile_id
     )

@@ -33,12 +33,7 @@ _DIGITS = 32
 
 
 def plan_hash(
-    uid: str,
-    before: PlanSide,
-    after: PlanSide,
-    *,
-    steps: tuple[PlanStepRead, ...],
-    lost: tuple[Attribute, ...],
+    uid: str, before: PlanSide, after: PlanSide, *, steps: tuple[PlanStepRead, ...], lost: tuple[Attribute, ...]
 ) -> str:
     facts = {
         "uid": uid,

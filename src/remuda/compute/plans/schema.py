@@ -116,6 +116,5 @@ class PlanErrorBody(ErrorBody, frozen=True, kw_only=True, omit_defaults=True):
     """The body of an error that may contain a plan."""
 
     plan: Annotated[
-        PlanRead | msgspec.UnsetType,
-        msgspec.Meta(description="With plan_required and plan_changed: the present plan."),
+        PlanRead | msgspec.UnsetType, msgspec.Meta(description="With plan_required and plan_changed: the present plan.")
     ] = msgspec.UNSET

@@ -47,8 +47,7 @@ class QuotaRead(Wire, frozen=True, omit_defaults=False):
     description: str
     default: Annotated[int, msgspec.Meta(description="Default limit of an organization.")]
     format: Annotated[
-        Literal["decimal", "binary"],
-        msgspec.Meta(description="Display format: thousands, or powers of 1024."),
+        Literal["decimal", "binary"], msgspec.Meta(description="Display format: thousands, or powers of 1024.")
     ]
 
 

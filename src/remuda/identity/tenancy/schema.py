@@ -57,8 +57,7 @@ class ProjectSpecWire(Wire, frozen=True):
     """Groups with permissions in a project."""
 
     group_ids: Annotated[
-        tuple[_Text, ...],
-        msgspec.Meta(max_length=500, description="Groups whose roles apply in this project."),
+        tuple[_Text, ...], msgspec.Meta(max_length=500, description="Groups whose roles apply in this project.")
     ] = msgspec.field(name="groupIDs")
 
 

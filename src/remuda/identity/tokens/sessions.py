@@ -289,9 +289,7 @@ class Sessions:
         """Record the time of the last login through this client in the user. A crash before this loses only that."""
         spec = session.spec
         login = LastLogin(
-            client_id=spec.client,
-            authorization_code_id=session.name,
-            last_authentication=spec.authenticated,
+            client_id=spec.client, authorization_code_id=session.name, last_authentication=spec.authenticated
         )
 
         async def note() -> None:

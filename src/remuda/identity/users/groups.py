@@ -213,7 +213,6 @@ class Groups:
         return users
 
     async def _subject(self, organization: str, user: str) -> str | None:
-        """Return the subject of a user of this organization."""
         membership = await find_in(self.store, OrganizationUser, user, organization)
         found = None if membership is None else await find(self.store, User, membership.metadata.labels[USER])
         return None if found is None else found.spec.subject

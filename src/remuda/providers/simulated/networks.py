@@ -236,7 +236,6 @@ class AddressPool:
             raise AlreadyExists("address", address)
 
     def release(self, tenancy: str, network: str, address: str) -> None:
-        """Release an address of a network."""
         self.storage.run(
             "DELETE FROM addresses WHERE tenancy = ? AND network = ? AND address = ?", (tenancy, network, address)
         )

@@ -66,7 +66,6 @@ class HostCapacity:
         return str(host)
 
     def release(self, flavor: str, host: str) -> None:
-        """Release the capacity of one server."""
         self.storage.run("UPDATE hosts SET used = used - 1 WHERE flavor = ? AND host = ?", (flavor, host))
 
 

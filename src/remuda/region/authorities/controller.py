@@ -19,7 +19,6 @@ async def _do_nothing(_resource: SSHCertificateAuthority, _context: ReconcileCon
 def controller(
     ports: ReconcilePorts, identity: IdentityPort, *, settings: ControllerSettings | None = None
 ) -> Controller:
-    """Return the controller of authorities."""
     return lifecycle_controller(
         "sshcertificateauthorities",
         SSHCertificateAuthority,

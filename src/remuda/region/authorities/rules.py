@@ -116,11 +116,7 @@ def new_authority(
     authority: str, requested: AuthorityCreate, by: Principal, *, operation: str
 ) -> SSHCertificateAuthority:
     """Return the object of a new authority, which was validated before."""
-    scope = {
-        ORGANIZATION: requested.spec.organization_id,
-        PROJECT: requested.spec.project_id,
-        API_VERSION: API_V2,
-    }
+    scope = {ORGANIZATION: requested.spec.organization_id, PROJECT: requested.spec.project_id, API_VERSION: API_V2}
     return SSHCertificateAuthority(
         metadata=new_metadata(authority, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,)),
         spec=SSHCertificateAuthoritySpec(

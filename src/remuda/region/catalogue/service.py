@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_in_organization, allow_somewhere
 from remuda.access.principal import Context
 from remuda.region.catalogue.provider_registry import ProviderRegistry
-from remuda.region.catalogue.rules import (
-    read_detail,
-    read_external_network,
-    read_flavor,
-    read_region,
-    usable_flavors,
-)
+from remuda.region.catalogue.rules import read_detail, read_external_network, read_flavor, read_region, usable_flavors
 from remuda.region.catalogue.schema import ExternalNetworkRead, RegionDetailRead
 from remuda.region.names import permission
 from remuda.region.settings import RegionSettings
@@ -72,7 +66,6 @@ class Catalogue:
     async def external_networks(
         self, context: Context, region: str, organization: str | None = None
     ) -> list[ExternalNetworkRead]:
-        """Return the external networks of a region."""
         _allow(context, "externalnetworks", organization)
         cloud = await self.providers.get_visible(context.principal, region)
         found = sorted(await cloud.external_networks(), key=lambda network: (network.name, network.id))

@@ -68,10 +68,7 @@ _MOST_GIB = (1 << 63) // GIB - 1
 
 _SCHEDULES = {
     "hourly": (set(), "hourly snapshot policies must not define timeOfDay, dayOfWeek, or dayOfMonth"),
-    "daily": (
-        {"time_of_day"},
-        "daily snapshot policies require timeOfDay and must not define dayOfWeek or dayOfMonth",
-    ),
+    "daily": ({"time_of_day"}, "daily snapshot policies require timeOfDay and must not define dayOfWeek or dayOfMonth"),
     "weekly": (
         {"time_of_day", "day_of_week"},
         "weekly snapshot policies require timeOfDay and dayOfWeek and must not define dayOfMonth",
@@ -335,9 +332,7 @@ def _read_policy_status(policy: SnapshotPolicy, status: FileStorageStatus) -> Po
     if available is None:
         return PolicyStatusRead(name=policy.name, provisioning_status="pending")
     return PolicyStatusRead(
-        name=policy.name,
-        provisioning_status=_STATUS.get(available.reason, "provisioning"),
-        message=available.message,
+        name=policy.name, provisioning_status=_STATUS.get(available.reason, "provisioning"), message=available.message
     )
 
 

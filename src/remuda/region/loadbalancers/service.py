@@ -51,8 +51,7 @@ def check_listeners(listeners: Sequence[ListenerWire]) -> None:
     """Raise Invalid for listeners that are duplicates or not possible."""
     _check_unique((each.name for each in listeners), "listener names must be unique")
     _check_unique(
-        ((each.protocol, each.port) for each in listeners),
-        "listener protocol and port combinations must be unique",
+        ((each.protocol, each.port) for each in listeners), "listener protocol and port combinations must be unique"
     )
     for listener in listeners:
         _check_listener(listener)
@@ -93,8 +92,7 @@ def _check_members(listener: ListenerWire) -> None:
     for member in listener.pool.members:
         parse_address(member.address, "member address must be a valid IPv4 address")
     _check_unique(
-        ((each.address, each.port) for each in listener.pool.members),
-        "pool members must be unique by address and port",
+        ((each.address, each.port) for each in listener.pool.members), "pool members must be unique by address and port"
     )
 
 

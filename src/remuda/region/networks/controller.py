@@ -244,7 +244,6 @@ def controllers(
     *,
     settings: ControllerSettings | None = None,
 ) -> Sequence[Controller]:
-    """Return the controllers of identities and networks."""
     store = ports.store
     identities = IdentityController(store=store, randomness=ports.randomness, providers=providers)
     networks = NetworkController(store=store, providers=providers)
@@ -257,10 +256,7 @@ def controllers(
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             admission=QuotaAdmission(
-                store=store,
-                clock=ports.clock,
-                identity=identity,
-                reference=lambda found: reference_of(found.name),
+                store=store, clock=ports.clock, identity=identity, reference=lambda found: reference_of(found.name)
             ),
             sources=(operation_source(created_by(store, Identity, NETWORK)),),
             settings=settings,

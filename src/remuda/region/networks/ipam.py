@@ -93,7 +93,6 @@ async def allocate_specific_address(
 
 
 async def release_address(store: Store, holder: ResourceT) -> None:
-    """Release the address of a holder, if it has one."""
     await release_address_of(store, holder.name, cloud_uid_of(holder))
 
 
@@ -147,8 +146,6 @@ async def allocate_vlan(store: Store, cloud: RegionProvider, network: str) -> in
 
 
 async def release_vlan(store: Store, region: Region, network: str) -> None:
-    """Release the VLAN of a network, if it has one."""
-
     async def release() -> None:
         allocation = await _allocation(store, region)
         kept = [each for each in allocation.spec.allocations if each.physical_network_id != network]

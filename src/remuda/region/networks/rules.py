@@ -115,7 +115,6 @@ def changed_network(network: Network, requested: NetworkUpdate, by: Principal, n
 
 
 def plan_of(network: Network) -> plan.AddressPlan:
-    """Return the address plan of a network."""
     return _plan(IPv4Network(network.spec.prefix), network.spec.reservations)
 
 
@@ -156,8 +155,7 @@ def _stored_reservations(requested: ReservationsWire | None) -> PrefixReservatio
     if requested is None:
         return None
     return PrefixReservations(
-        prefix_length=requested.prefix_length,
-        provider_reserved_prefix_length=requested.provider_reserved_prefix_length,
+        prefix_length=requested.prefix_length, provider_reserved_prefix_length=requested.provider_reserved_prefix_length
     )
 
 

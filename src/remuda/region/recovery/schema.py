@@ -39,8 +39,7 @@ class AbandonWrite(Wire, frozen=True):
     """Reason why an object is deleted without its resources at the provider."""
 
     reason: Annotated[
-        str,
-        msgspec.Meta(min_length=1, max_length=255, description="Recorded in the timeline and with the orphans."),
+        str, msgspec.Meta(min_length=1, max_length=255, description="Recorded in the timeline and with the orphans.")
     ]
 
 
@@ -55,8 +54,7 @@ class ForgetWrite(Wire, frozen=True):
     """Deletion of a record, or of the orphan too."""
 
     remove: Annotated[
-        bool,
-        msgspec.Meta(description="Delete the orphan at the provider; its record is deleted after it."),
+        bool, msgspec.Meta(description="Delete the orphan at the provider; its record is deleted after it.")
     ] = False
 
 

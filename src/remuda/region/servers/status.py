@@ -49,10 +49,7 @@ def observed(server: Server, found: CloudServer, port: CloudPort | None, now: da
     )
     if port is not None:
         changed = replace(
-            changed,
-            private_ip=port.spec.address,
-            mac_address=port.spec.mac,
-            public_ip=port.public_address,
+            changed, private_ip=port.spec.address, mac_address=port.spec.mac, public_ip=port.public_address
         )
     return with_health(replace(server, status=changed), _health(found), now)
 
@@ -66,11 +63,7 @@ def absent(server: Server, now: datetime) -> Server:
 def with_health(server: Server, health: Health, now: datetime) -> Server:
     state, reason, message = health
     condition = Condition(
-        type="Healthy",
-        status=state,
-        reason=reason,
-        message=message,
-        last_transition_time=now.replace(microsecond=0),
+        type="Healthy", status=state, reason=reason, message=message, last_transition_time=now.replace(microsecond=0)
     )
     status: ServerStatus = server.status
     return replace(server, status=replace(status, conditions=set_condition(status.conditions, condition)))

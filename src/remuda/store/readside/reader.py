@@ -146,11 +146,7 @@ class Reader:
         version, floor = tables.horizon()
         self._feeds = {
             names.kind(kind): Feed(
-                kind.name,
-                reached=version,
-                floor=floor,
-                keep=settings.tail_changes,
-                keep_bytes=settings.tail_bytes,
+                kind.name, reached=version, floor=floor, keep=settings.tail_changes, keep_bytes=settings.tail_bytes
             )
             for kind in registry.kinds
         }

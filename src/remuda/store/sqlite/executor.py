@@ -64,7 +64,6 @@ class ThreadExecutor:
 
 
 async def run_in(executor: Executor, work: Callable[[], ResultT]) -> ResultT:
-    """Run `work` in an executor and return its result."""
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     results: list[ResultT] = []
 
