@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Final, TypeGuard
 
 from remuda.app import registry
+from remuda.identity.login.browser_state import BrowserState
 from tests.formats.program import modules
 
 _CONDITION, _FIND_CONDITION = "Condition", "find_condition"
@@ -194,7 +195,8 @@ def literals() -> Any:
 def _state_names(call: _Call) -> Iterator[str]:
     state = call.argument(0)
     made = state.func if isinstance(state, ast.Call) else state
-    if isinstance(made, ast.Name) and inspect.isclass(found := call.scope.namespace.get(made.id)):
+    found = call.scope.namespace.get(made.id) if isinstance(made, ast.Name) else None
+    if inspect.isclass(found) and issubclass(found, BrowserState):
         yield found.context
 
 
