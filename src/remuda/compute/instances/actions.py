@@ -60,7 +60,7 @@ class Actions:
         found, server, caller = await self._server(context, "update", instance)
         snapshot = ServerSnapshot(metadata=with_provenance(body.metadata, instance), spec=SnapshotCreateSpec())
         image = await self.region.api.snapshot_server(caller, server, snapshot)
-        await self._record(context, found, "SnapshotMade", image=image.metadata.id)
+        await self._record(context, found, "SnapshotCreated", image=image.metadata.id)
         return image
 
     async def ssh_key(self, context: Context, instance: str) -> SshKeyRead:
@@ -70,7 +70,7 @@ class Actions:
             raise NotFound("SSH key of the instance", instance)
         server, caller = await self._target(context, found)
         key = await self.region.api.get_server_ssh_key(caller, server)
-        await self._record(context, found, "KeyHandedOut")
+        await self._record(context, found, "KeyRead")
         return SshKeyRead(private_key=key.private_key)
 
     async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:
@@ -106,11 +106,11 @@ class Actions:
         await self.log.append([requested_event(context, INSTANCE, found, event, **facts)])
 
 
-def with_provenance(wanted: MetadataWrite, instance: str) -> MetadataWrite:
+def with_provenance(body: MetadataWrite, instance: str) -> MetadataWrite:
     """Return the metadata of a snapshot: the caller's tags without reserved ones, and the tag of the instance."""
-    kept = [tag for tag in wanted.tags if not is_reserved(tag.name)]
+    kept = [tag for tag in body.tags if not is_reserved(tag.name)]
     check_tags(kept)
     if len(kept) >= _MOST_TAGS:
         remedy = f"send {_MOST_TAGS - 1} at most"
         raise Invalid("metadata.tags", "leaves none for the tag that names the source instance", remedy=remedy)
-    return msgspec.structs.replace(wanted, tags=(*kept, TagWire(name=PROVENANCE, value=instance)))
+    return msgspec.structs.replace(body, tags=(*kept, TagWire(name=PROVENANCE, value=instance)))
