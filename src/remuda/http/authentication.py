@@ -1,20 +1,15 @@
 """Authentication: the credentials of a request, the principal that a service acts for, and the authenticator port.
 
-A caller has a bearer token. A service has a client certificate instead or in addition, which the proxy in front has
-verified and passes on in headers. Any client can write such headers, so they count only from trusted proxies and are
-ignored from others. A certificate is not forwarded for another service. A service must name the principal it acts for
-in `X-Principal`; with `X-Impersonate` it asks for no more than both may do.
+A caller has a bearer token; a service has a client certificate instead or in addition, which the proxy in front has
+verified and passes on in headers. These count only from trusted proxies. A service must name the principal it acts for
+in `X-Principal`; with `X-Impersonate` it asks for no more than both may do. A token may belong to a service as well,
+which only the `Authenticator` can tell, so both headers are also read beside a token, and what is wrong with them is
+kept as `fault`: a service is rejected for it. Beside any other token the headers are ignored.
 
-A token may belong to a service as well, which only the `Authenticator` can tell. So both headers are also read beside a
-token, and what is wrong with them is kept as `fault`: a service is rejected for it, because it would otherwise act with
-more permissions than intended. Beside any other token the headers are ignored.
-
-`X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that JSON as its payload. A JWS is
-verified with the key of the service's client certificate only. The key determines the algorithms, so no weaker one can
-be chosen, and the key parameters of the JWS header are ignored.
-
-The identity service implements the authenticator, in this process or over HTTP. It is called once for each request, and
-repeatedly for an open stream, which ends when the result changes: an implementation caches what it can.
+`X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that payload. A JWS is verified with
+the key of the client certificate, which determines the algorithms; key parameters of its header are ignored. Identity
+implements the authenticator, in this process or over HTTP. It is called for each request, and repeatedly for an open
+stream, which ends when the result changes.
 """
 
 import re

@@ -1,13 +1,10 @@
-"""Sessions and refresh tokens: one session for each login.
-
-A user may have several sessions with one client, unlike in the reference, where a second login ends the first.
+"""Sessions and refresh tokens: one session for each login. A user may have several sessions with one client.
 
 A refresh token is `<session>.<family>.<secret>`: the family is the same in all refresh tokens of a session, the secret
 is new in each. Refreshing replaces the valid one by compare-and-swap. An earlier token of the family ends the session,
-also if it only lost a race: a thief cannot be told from a client whose response was lost.
-
-Ending a session is one write, which sets `ended`; from then on its tokens are rejected here. The revocation for other
-services and the deletion follow, by the controller of sessions if this process does not get to it.
+also if it only lost a race: a thief cannot be told from a client whose response was lost. Ending a session is one
+write, which sets `ended`. The revocation for other services and the deletion follow, by the controller of sessions if
+necessary.
 
 A logout or a new password may happen while a code or a device grant becomes a session. Both are written first, and then
 end the existing sessions. A session that begins later is validated after it was written (`is_valid`), so one of the two
