@@ -99,10 +99,7 @@ class Audit:
         trace_id: str,
         is_everywhere: bool = False,
     ) -> None:
-        """Take the path parameters as `path`, and as `success` the status of the request if it succeeds.
-
-        `is_everywhere` says that the route has the scope `everywhere`.
-        """
+        """Take the path parameters as `path`, and the status of a successful request as `success`."""
         self._log, self._success, self._is_everywhere = log, success, is_everywhere
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
         self._principal = principal

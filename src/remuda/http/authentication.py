@@ -120,11 +120,9 @@ class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
     claim: PrincipalClaim | None = None
     """Always present with a certificate. With a token alone it counts only if the token belongs to a service."""
     impersonate: bool = False
-    """Whether the service asks for what both it and the actor of its claim may do. With a token alone there may be no
-    actor, or no claim at all."""
+    """Whether the service asks for what both it and the actor of its claim, if any, may do."""
     fault: str = ""
-    """Problem of the claim or of `X-Impersonate`, with a token alone: a service is rejected with it (400), and for
-    other callers it does not count. Empty if there is none."""
+    """Problem of the claim or of `X-Impersonate` beside a token: a service is rejected with it (400)."""
 
     def __repr__(self) -> str:
         return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"

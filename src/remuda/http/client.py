@@ -233,10 +233,7 @@ class Client:
         )
 
     def _key(self, method: str, target: str, body: bytes | None, context: Context | None) -> str:
-        """Return the idempotency key of a write: within one operation, unique for each request.
-
-        A key that the caller chose is passed on unchanged.
-        """
+        """Return the caller's idempotency key, or one that is unique for each request of an operation."""
         if context is None:
             return random_id(self._randomness)
         if context.key is not None:

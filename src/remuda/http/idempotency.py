@@ -138,10 +138,7 @@ class Idempotency:
             self._running.discard(subject)
 
     async def _close(self, subject: str, note: _Note) -> None:
-        """Record the outcome of an attempt.
-
-        If that fails, the caller still gets its response; a repeat executes again.
-        """
+        """Record the outcome of an attempt. If that fails, a repeat executes the request again."""
         try:
             await self._note(subject, note)
         except RemudaError as error:

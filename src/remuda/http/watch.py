@@ -78,10 +78,7 @@ class Heartbeat:
 
 
 def visible_change(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
-    """Return the type of a change for readers who see only some objects, and the state to send.
-
-    None if it is invisible.
-    """
+    """Return the type of a change for readers who see only some objects, and its state; None if invisible."""
     before = change.resource if change.before is None else change.before
     was = change.type != "added" and _is_visible(collection, before)
     now = change.type != "deleted" and _is_visible(collection, change.resource)

@@ -33,15 +33,10 @@ _RECOUNT_AFTER_S = 60.0
 
 
 class Population:
-    """The number of objects of one kind, by the value of a label.
-
-    Objects are counted by name, so that an unreadable one does not matter.
-    """
+    """The number of objects of one kind, readable or not, by the value of a label."""
 
     def __init__(self, kind: type[Resource], label: str, *, store: Store, clock: Clock) -> None:
-        self._kind = kind
-        self._label = label
-        self._store = store
+        self._kind, self._label, self._store = kind, label, store
         self._clock = clock
         self._counts: dict[str, tuple[float, int]] = {}
 

@@ -55,12 +55,8 @@ class Resync:
         """Call `report` with the number of keys after each resync, complete or not."""
         self.is_synced = False
         """Whether every object that cannot wait was enqueued once."""
-        self._kind = kind
-        self._store = store
-        self._queue = queue
-        self._clock = clock
-        self._settings = settings
-        self._report = report
+        self._kind, self._store, self._queue = kind, store, queue
+        self._clock, self._settings, self._report = clock, settings, report
         self._last_name = ""
         """The last name that an aborted resync has enqueued."""
         self._due: Cause | None = None

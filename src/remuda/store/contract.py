@@ -78,9 +78,7 @@ class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     resource: ResourceT
     """The object after the change; if it was deleted, its last state."""
     before: ResourceT | None = None
-    """The state before, if its labels or its values in a declared index changed: only then can the object have entered
-    or left what a reader may see.
-    """
+    """The state before, if labels or index values changed: then the object may have become visible or invisible."""
 
 
 @dataclass(frozen=True, slots=True)

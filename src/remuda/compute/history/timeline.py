@@ -203,10 +203,7 @@ class OperationView:
 
 
 def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
-    """Return an operation as clients read it.
-
-    The state of each step follows from the step that failed, since steps run in order and are undone in reverse.
-    """
+    """Return an operation as clients read it. The states of its steps follow from the step that failed."""
     spec, status, metadata = operation.spec, operation.status, operation.metadata
     assert metadata.creation_timestamp is not None, "a stored object has a creation time"
     return OperationRead(

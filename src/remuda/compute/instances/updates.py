@@ -141,10 +141,7 @@ class Updates:
     async def update(
         self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool, plan: str | None
     ) -> ComputeInstance | OtherResponse[PlanRead]:
-        """Replace what a client may change of an instance, or return the plan of that without doing it.
-
-        `plan` is the hash of the plan that the client has agreed to.
-        """
+        """Update an instance, or return the plan. `plan` is the hash of the plan that the client agreed to."""
         if dry_run:
             return OtherResponse(await self._plan(context, instance, body))
 

@@ -63,8 +63,7 @@ class ConnectionLimits:
     body_stall_s: float = 30.0
     """Time between two pieces of a body that is being read."""
     read_stall_s: float = 20.0
-    """Time without any progress of the client's reading, while more than `write_buffer` or the end of a connection is
-    pending."""
+    """Time without progress of the client's reading, while more than `write_buffer` or the end is pending."""
     write_buffer: int = 4 * 1024
     """Bytes that may be pending for a client before the application has to wait."""
     idle_s: float = 75.0

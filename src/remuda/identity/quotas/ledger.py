@@ -351,10 +351,7 @@ class Ledger:
     async def _apply_update(
         self, organization: str, intent: Intent, allocation: Allocation, edit: Edit, log: Sequence[Record]
     ) -> Allocation:
-        """Write an updated allocation, and complete the intent.
-
-        If another caller completed the intent, it decided the amounts.
-        """
+        """Write an updated allocation and complete the intent, unless another caller has completed it."""
         amounts = intent.new_amounts
         for _ in range(MAX_ATTEMPTS):
             try:

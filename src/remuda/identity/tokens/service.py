@@ -31,10 +31,7 @@ _CACHE_SIZE = 8192
 
 
 class Verified:
-    """Cache of the claims of verified tokens, by hash, valid while the keys are the same.
-
-    It depends on token and keys only; times and state are checked at every use.
-    """
+    """Cache of the claims of verified tokens, by hash, while the keys are the same. Times are checked at each use."""
 
     def __init__(self, capacity: int = _CACHE_SIZE) -> None:
         self._most = capacity

@@ -104,10 +104,7 @@ async def provider_exists(store: Store, provider: str) -> bool:
 
 
 async def provider_organization(store: Store, provider: str) -> str:
-    """Return the organization that owns a provider; empty for a global one, or a password.
-
-    Raises Unauthenticated if the provider was deleted.
-    """
+    """Return the organization that owns a provider, empty for none, or raise Unauthenticated if it was deleted."""
     if not provider:
         return ""
     found = await find(store, OAuth2Provider, provider)
