@@ -90,10 +90,7 @@ T = TypeVar("T")
 
 
 async def run_with_timeout(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work, or cancel it and raise TimedOut.
-
-    A timer is created only if the work waits: most reads do not, and a timer would be a tenth of their cost.
-    """
+    """Return the result of the work, or cancel it and raise TimedOut. Only work that waits costs a timer."""
     try:
         waits_for = work.send(None)
     except StopIteration as done:

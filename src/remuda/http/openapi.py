@@ -134,10 +134,7 @@ def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
 
 
 def error_responses(routes: Iterable[AnyRoute], schemas: Mapping[Any, JsonObject]) -> dict[str, JsonObject]:
-    """Return the shared description of each error, by its name in the document's components.
-
-    Page routes and OAuth2 have others, references after the status and `-page` or `-oauth`.
-    """
+    """Return the shared description of each error, by component name; pages and OAuth2 have their own."""
     variants = ["", *sorted({_variant(route) for route in routes} - {""})]
     return {
         f"{status}{variant}": _error_response(status, variant, schemas) for variant in variants for status in _ABOUT

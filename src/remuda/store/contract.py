@@ -62,9 +62,7 @@ class Page(Generic[ItemT]):
 
     items: Sequence[ItemT]
     version: str
-    """The version of the list's first page. A watch from here misses nothing. Changes that were written while the list
-    was read may be in it already and are reported again.
-    """
+    """The version of the first page. A watch from here misses nothing, but may repeat changes of meanwhile."""
     next: str | None
     """The token for the next page; None on the last one."""
 

@@ -134,10 +134,7 @@ class History:
         return await find_power_request(self.log, _subject(instance.name), instance.uid)
 
     async def _known(self, context: Context, instance: str) -> ComputeInstance | Tombstone:
-        """Return an instance that the caller may read, or the record of a deleted one.
-
-        A caller without the permission gets the same response for a deleted instance as for one that never existed.
-        """
+        """Return an instance that the caller may read, or the record of a deleted one, or raise NotFound."""
         found = await find(self.store, ComputeInstance, instance)
         if found is not None:
             if not has_scope(found):

@@ -59,10 +59,7 @@ _MESSAGES: Mapping[str, str] = {
 
 
 def event_message(event: str, facts: Facts) -> str:
-    """Return the description of an event for users. Facts may be of any type: other services write some of them.
-
-    An event that this release does not know is described by its name and facts.
-    """
+    """Return the description of an event for users; of an unknown event, its name and facts."""
     if event in EVENTS:
         return _message(event, {**facts, "actor": actor_name(str(facts.get("actor") or ""))})
     words = _WORD.sub(" ", event).lower() or "unknown event"

@@ -43,10 +43,7 @@ def is_active(allocation: Allocation) -> bool:
 
 
 def same_operation(found: Allocation, requested: Allocation) -> Allocation:
-    """Return the allocation found under the name of a new one, if the same operation created it and it is active.
-
-    An allocation that was updated since is still the same one, whatever its amounts.
-    """
+    """Return the allocation found under the name of a new one, if the same operation created it and it is active."""
     identities = [
         (organization_of(allocation), project_of(allocation), owner_of(allocation)) for allocation in (found, requested)
     ]

@@ -68,10 +68,7 @@ class Intents:
         raise Conflict("Allocation", name)
 
     async def retain(self, allocation: Allocation, log: Sequence[Record] = ()) -> Allocation:
-        """Return the latest version of an active allocation, after removal of an intent that would release it.
-
-        The caller of that release has not had a response. Raises Conflict if the allocation has changed.
-        """
+        """Return the latest version of an active allocation, after removal of an intent that would release it."""
         organization = organization_of(allocation)
         intent = find_intent((await self._writer.current(organization, about=allocation.name)).spec, allocation.name)
         if intent is not None and intent.action == "release":

@@ -232,10 +232,7 @@ class Ledger:
         self._store, self._clock = store, clock
 
     async def reserve(self, requested: Allocation, *, log: Sequence[Record] = ()) -> Allocation:
-        """Create an allocation within the limits, or return the one that the same operation created.
-
-        The intent of an allocation that is confirmed from the start is removed at once.
-        """
+        """Create an allocation within the limits, or return the one that the same operation created."""
         for _ in range(MAX_ATTEMPTS):
             found = await self.intents.find(requested.name)
             if found is not None:

@@ -113,10 +113,7 @@ class Allocations:
     async def release(
         self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> None:
-        """Release an allocation, even one that was reserved and never created. Releasing it twice succeeds.
-
-        It cannot be renewed with a fencing token before `fencing_token`.
-        """
+        """Release an allocation, created or not. Later renewals need a fencing token of at least `fencing_token`."""
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
             found = await self._find(organization, project, allocation)

@@ -131,10 +131,7 @@ class Tokens:
         return await self._issue("op", user.spec.subject, expires, uid=user.name, act=operator)
 
     async def verify(self, token: str) -> Claims:
-        """Return the claims of a valid access token, or raise Unauthenticated: signature, issuer, audience and times.
-
-        `Bearers` checks its session, account or user, and revocations.
-        """
+        """Return the claims of an access token with valid signature, issuer, audience and times."""
         version = self.keys.version
         known = self._verified.find(token, version)
         claims = known or await self.read(token, ACCESS)

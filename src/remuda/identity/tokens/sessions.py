@@ -213,10 +213,7 @@ class Sessions:
     async def refresh(
         self, session: Session, token: RefreshToken, *, log: Sequence[Record] = (), ending: EndRecords = _no_records
     ) -> tuple[Session, RefreshToken]:
-        """Return the session with the next refresh token in place of this one.
-
-        Raises ReusedError if this one is not valid: the session is then ended, with the records of `ending`.
-        """
+        """Return the session with the next refresh token; raise ReusedError and end it if this one is not valid."""
         if token.matches(session.spec.refresh_hash):
             following = token.next(self.randomness)
             try:

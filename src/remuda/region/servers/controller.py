@@ -336,10 +336,7 @@ def driver(
     create_attempts: int,
     settings: ControllerSettings | None = None,
 ) -> Controller:
-    """Return the controller of servers. It also waits for their networks and security groups to be there.
-
-    And where a network has no free address, for one of its addresses to be given back.
-    """
+    """Return the controller of servers, which waits for networks, security groups and free addresses."""
     store = ports.store
     servers = ServerController(
         store=store,
