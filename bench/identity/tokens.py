@@ -21,7 +21,7 @@ from bench.loops import run
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.identity.kinds.users import user_id
-from remuda.identity.login.passwords import HASHING
+from remuda.identity.login.passwords import ARGON2
 from remuda.kernel.secrets import Secret
 
 __all__ = ["measures"]
@@ -85,7 +85,11 @@ def _login(house: House) -> Each:
 
 def _argon2() -> Each:
     hasher = argon2.PasswordHasher(
-        time_cost=HASHING.passes, memory_cost=HASHING.memory_kib, parallelism=HASHING.lanes, hash_len=32, salt_len=16
+        time_cost=ARGON2.time_cost,
+        memory_cost=ARGON2.memory_kib,
+        parallelism=ARGON2.parallelism,
+        hash_len=32,
+        salt_len=16,
     )
     stored = hasher.hash(_PASSWORD)
 

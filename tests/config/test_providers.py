@@ -136,13 +136,13 @@ def test_what_cannot_be_read_is_named_with_its_remedy(text: str, told: str, tmp_
     [
         (
             f'{TRUSTED}, groups_claim = "groups" }} }}',
-            r"^identity\.providers\.x\.bearer_trust\.groups_claim is no URL: ",
+            r"^identity\.providers\.x\.bearer_trust\.groups_claim is not a URL: ",
         ),
         (f'{TRUSTED}, signing_algorithms = ["HS256"] }} }}', r"^identity\.providers\.x\.bearer_trust\.signing_algor"),
-        ('identity.providers.x = { issuer = "https://x.example" }', r"^identity\.providers\.x is of no use: "),
+        ('identity.providers.x = { issuer = "https://x.example" }', r"^identity\.providers\.x is not usable: "),
         (
             'identity.providers.x = { issuer = "http://127.0.0.1:8080/identity", client_id = "us" }',
-            r"^identity\.providers\.x\.issuer is our own: ",
+            r"^identity\.providers\.x\.issuer is our own issuer: ",
         ),
     ],
 )

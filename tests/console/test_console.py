@@ -21,7 +21,7 @@ from remuda.http.server.server import ListenAddress
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.browser_sessions import Viewers
+from remuda.identity.login.browser_sessions import BrowserAuthenticator
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.kernel.errors import Unauthenticated
 from remuda.process import ProcessPorts
@@ -228,12 +228,12 @@ async def test_one_organizations_word_for_somebody_counts_in_that_organization_a
     provider = await front.compute.store.create(OAuth2Provider(metadata=metadata, spec=spec))
     services = identity.app.services
     logins = services.login.logins
-    viewers = Viewers(
+    viewers = BrowserAuthenticator(
         store=front.compute.store, cookie=services.login.cookie, logins=logins, permissions=services.permissions
     )
     user = await front.compute.store.get(User, user_id("ann@example.com"))
     cookie = "C" * 43
-    await logins.begin(user, cookie=cookie, provider="idp", before=None)
+    await logins.begin(user, cookie=cookie, provider="idp", previous=None)
     known = await viewers.find(f"__Host-remuda-browser={cookie}")
     assert (known.actor_name, known.member_of_only) == ("ann@example.com", elsewhere)
     assert set(known.access.organizations) == {elsewhere}

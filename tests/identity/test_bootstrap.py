@@ -15,7 +15,7 @@ from remuda.identity.bootstrap import BootstrapRun, BootstrapSettings, FirstLogi
 from remuda.identity.credentials import Credentials, CredentialsFile, ExampleInstance
 from remuda.identity.kinds.tenancy import Bootstrap, Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, membership_id, user_id
-from remuda.identity.login.passwords import Hashing, Passwords
+from remuda.identity.login.passwords import Argon2Parameters, Passwords
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearers
@@ -99,7 +99,7 @@ class Machine:
         world = self.world
         over: dict[str, Any] = {"store": store, "clock": world.clock, "randomness": world.randomness}
         sessions = Sessions(**over, settings=tokens.settings, tokens=tokens)
-        return Passwords(**over, aside=here, sessions=sessions, hashing=Hashing(memory_kib=8, passes=1))
+        return Passwords(**over, aside=here, sessions=sessions, parameters=Argon2Parameters(memory_kib=8, time_cost=1))
 
     async def has_password(self, password: Secret) -> bool:
         return await self.passwords(self.tokens(), self.store).verify(user_id(self.told[-1].administrator), password)

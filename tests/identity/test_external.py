@@ -140,9 +140,7 @@ def test_nobody_is_everybody() -> None:
     async def scenario(external_issuer: IssuerEnvironment) -> None:
         await external_issuer.trust(allow_external_identity=True, skip_email_verification=True)
         for email in ("*", "", " ", "ann", "@", "a@", "@b", "a@b@c", "a b@c", "a@b\u0000", f"{'a' * 65}@b"):
-            assert "does not say whose it is" in await external_issuer.refusal(external_issuer.issuer.token(email)), (
-                email
-            )
+            assert "has no e-mail address" in await external_issuer.refusal(external_issuer.issuer.token(email)), email
         anybody = await external_issuer.let_in(external_issuer.issuer.token("any@example.com"))
         assert {each.verb for each in anybody.access.everywhere} == {"read"}
 

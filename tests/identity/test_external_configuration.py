@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.identity.federation.providers import CONFIGURED, Providers, check_providers, provider_id, seed_providers
+from remuda.identity.federation.providers import (
+    CONFIGURED,
+    LoginProviders,
+    check_providers,
+    provider_id,
+    seed_providers,
+)
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.settings import IdentitySettings, PlatformProvider
@@ -103,7 +109,7 @@ async def test_a_provider_of_the_same_name_is_the_configurations_from_then_on(st
 async def test_a_provider_that_an_organization_names_is_of_no_use_from_then_on_and_goes_with_that(
     store: SqliteStore,
 ) -> None:
-    providers = Providers(store=store, settings=IdentitySettings())
+    providers = LoginProviders(store=store, settings=IdentitySettings())
     await seed_providers(store, {"google": GOOGLE})
     spec = OrganizationSpec(domain="example.com", provider_scope="global", provider_id=provider_id("google"))
     acme = await store.create(Organization(metadata=Metadata(name=ORG), spec=spec))
@@ -121,7 +127,7 @@ async def test_a_provider_that_an_organization_names_is_of_no_use_from_then_on_a
 async def test_people_can_log_in_where_we_are_a_client(store: SqliteStore) -> None:
     microsoft = PlatformProvider(issuer="https://login.microsoftonline.com/t/v2.0", type="microsoft", client_id="x")
     await seed_providers(store, {"google": GOOGLE, "staff": STAFF, "microsoft": microsoft})
-    listed = await Providers(store=store, settings=IdentitySettings()).platform()
+    listed = await LoginProviders(store=store, settings=IdentitySettings()).platform()
     assert {each.metadata.labels[NAME] for each in listed} == {"google", "microsoft"}
 
 
@@ -132,14 +138,20 @@ def trusting(**trust: Any) -> PlatformProvider:
 @pytest.mark.parametrize(
     ("providers", "told"),
     [
-        ({"of staff": STAFF}, r"^providers\.of staff has no name "),
-        ({"": STAFF}, r"^providers\. has no name "),
-        ({"x": PlatformProvider(issuer="https://login.example")}, r"^providers\.x is of no use: add a client_id"),
+        ({"of staff": STAFF}, r"^providers\.of staff is not a valid name"),
+        ({"": STAFF}, r"^providers\. is not a valid name"),
+        ({"x": PlatformProvider(issuer="https://login.example")}, r"^providers\.x is not usable: add a client_id"),
         ({"x": trusting(audience="")}, r"^providers\.x\.bearer_trust\.audience is empty: "),
-        ({"x": trusting(signing_algorithms=("RS256", "HS256"))}, r"\.signing_algorithms has one .*: choose from RS256"),
-        ({"x": trusting(signing_algorithms=("none",))}, r"^providers\.x\.bearer_trust\.signing_algorithms has one "),
-        ({"x": trusting(groups_claim="groups")}, r"^providers\.x\.bearer_trust\.groups_claim is no URL: "),
-        ({"x": STAFF, "y": trusting()}, r"^providers\.y\.bearer_trust trusts the same issuer as x does: "),
+        (
+            {"x": trusting(signing_algorithms=("RS256", "HS256"))},
+            r"\.signing_algorithms has an unsupported .*: choose from RS256",
+        ),
+        (
+            {"x": trusting(signing_algorithms=("none",))},
+            r"^providers\.x\.bearer_trust\.signing_algorithms has an ",
+        ),
+        ({"x": trusting(groups_claim="groups")}, r"^providers\.x\.bearer_trust\.groups_claim is not a URL: "),
+        ({"x": STAFF, "y": trusting()}, r"^providers\.y\.bearer_trust trusts the same issuer as x: "),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(providers: dict[str, PlatformProvider], told: str) -> None:
@@ -152,7 +164,7 @@ def test_we_are_no_provider_of_our_own(issuer: str) -> None:
     settings = IdentitySettings(
         issuer="https://remuda.test/identity", providers={"x": PlatformProvider(issuer=issuer, client_id="us")}
     )
-    with pytest.raises(Invalid, match=r"^providers\.x\.issuer is our own: "):
+    with pytest.raises(Invalid, match=r"^providers\.x\.issuer is our own issuer: "):
         check_providers(settings)
 
 

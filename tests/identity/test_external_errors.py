@@ -110,7 +110,7 @@ async def test_a_token_ends_when_it_says_and_one_without_end_is_looked_at_again(
 def test_a_token_that_names_nobody(email: Any) -> None:
     refused(
         lambda external_issuer: external_issuer.issuer.token(**{EMAIL: email, "email": ANN, "sub": ANN}),
-        "does not say whose it is",
+        "has no e-mail address",
     )
 
 
@@ -118,7 +118,7 @@ def test_a_token_that_names_nobody(email: Any) -> None:
 def test_a_token_of_an_unverified_address(verified: Any) -> None:
     refused(
         lambda external_issuer: external_issuer.issuer.token(**{VERIFIED: verified, "email_verified": True}),
-        "an unverified address",
+        "an unverified e-mail address",
     )
 
 
@@ -149,7 +149,7 @@ BAD_AUTHZ: list[Any] = [
 def test_a_token_without_an_organization_where_one_is_demanded(authz: Any) -> None:
     refused(
         lambda external_issuer: external_issuer.issuer.token(**{AUTHZ: authz}),
-        "nobody's user",
+        "has no organization",
         require_authz_claim=True,
     )
 

@@ -69,13 +69,13 @@ async def test_the_account_page_of_such_a_login_shows_that_organization_alone(
     own = await federation.logged_in()
     vouched = await by_own_provider(federation, upstream)
     page = text(await vouched.get(PATH))
-    assert "Your organizations org What acts as you" in page
-    assert page.count("End it") == 1
+    assert "Your organizations org Sessions" in page
+    assert page.count("End session") == 1
     assert "Other browsers" not in page
     assert "Change password" not in page
     page = text(await own.get(PATH))
-    assert "Your organizations org secret What acts as you" in page
-    assert page.count("End it") == 2
+    assert "Your organizations org secret Sessions" in page
+    assert page.count("End session") == 2
     assert "Other browsers" in page
     assert "Change password" in page
 

@@ -229,7 +229,7 @@ async def test_what_the_provider_refuses_is_told_to_the_client_in_our_own_words(
     told = {"state": state, "error": 'access_denied"><b>', "error_description": "<script>"}
     reply = await browser.get("/oidc/callback", told)
     await assert_refused(federation, reply, "access_denied")
-    assert sent_to(reply)["error_description"] == "the provider has not let you in"
+    assert sent_to(reply)["error_description"] == "the provider rejected the login"
 
 
 @pytest.mark.parametrize("iss", ["https://evil.test", ""])
@@ -238,7 +238,7 @@ async def test_another_provider_cannot_answer_in_the_place_of_the_first(
 ) -> None:
     browser, gone = await depart(federation)
     back = upstream.authorize(gone.headers["location"]) | {"iss": iss}
-    await assert_refused(federation, await browser.get("/oidc/callback", back), "server_error", "in its place")
+    await assert_refused(federation, await browser.get("/oidc/callback", back), "server_error", "from another issuer")
 
 
 async def test_a_callback_counts_in_the_browser_that_left_and_once(
@@ -285,7 +285,7 @@ async def test_a_provider_that_cannot_be_used_is_a_choice_that_can_be_made_again
     await federation.provider(OWN, type="github", issuer="https://github.test", client_id="x")
     browser, reply = await depart(federation, name)
     assert reply.status == 400
-    assert "There is no such way to log in here" in reply.body.decode()
+    assert "This provider is not available" in reply.body.decode()
     buttons = [button for form in Forms.of(reply) for button in form.buttons]
     assert buttons == [("provider", GOOGLE)]
     assert (await browser.submit(reply, email="", password="", provider=GOOGLE)).status == 302
@@ -339,7 +339,7 @@ async def test_in_the_domain_of_a_platform_administrator_no_organizations_own_pr
     browser = federation.browser()
     reply = await browser.submit(await browser.authorize(), email="Root@EXAMPLE.com", password="")
     assert reply.status == 400
-    assert "Type your password, too" in reply.body.decode()
+    assert "Enter your password: no organization" in reply.body.decode()
 
 
 @options(platform_administrators=("boss@example.com",))
@@ -358,7 +358,9 @@ async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_
     await federation.provider(OWN, organization=ORG, **THEIRS)
     await federation.organization(ORG, **own_provider())
     await federation.member(ORG, user_id(JO))
-    await assert_refused(federation, await log_in(federation, upstream, OWN), "access_denied", "an organization's own")
+    await assert_refused(
+        federation, await log_in(federation, upstream, OWN), "access_denied", "belongs to an organization"
+    )
     browser = federation.browser()
     gone = await browser.submit(await browser.authorize(), email=JO, password="")
     await come_back(browser, upstream, gone)
@@ -373,7 +375,7 @@ async def test_an_organization_cannot_send_people_to_the_provider_of_another(fed
         browser = federation.browser()
         reply = await browser.submit(await browser.authorize(), email=email, password="")
         assert reply.status == 400
-        assert "Type your password, too" in reply.body.decode()
+        assert "Enter your password: no organization" in reply.body.decode()
 
 
 @pytest.mark.parametrize(
@@ -403,7 +405,7 @@ def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_
             await logins.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
         if how != "no member":
             await logins.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
-        await assert_refused(logins, await log_in(logins, upstream, OWN), "access_denied", "an organization's own")
+        await assert_refused(logins, await log_in(logins, upstream, OWN), "access_denied", "belongs to an organization")
 
     federated(scenario, **settings)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from joserfc.jwk import RSAKey
 
-from remuda.identity.federation.provider_client import Upstream
+from remuda.identity.federation.provider_client import ProviderClient
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import OAuthError
 from tests.kit.environment import options
@@ -35,8 +35,8 @@ class Slow:
 @options(seeds=1)
 async def test_of_many_who_want_to_know_at_once_one_asks(world: World) -> None:
     slow = Slow(world)
-    upstream = Upstream(fetch=slow, clock=world.clock)
-    told = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)))
+    upstream = ProviderClient(fetch=slow, clock=world.clock)
+    told = await asyncio.gather(*(upstream.metadata(IDP) for _ in range(20)))
     assert {each.issuer for each in told} == {IDP}
     assert slow.asked == [ABOUT, KEYS]
 
@@ -45,25 +45,25 @@ async def test_of_many_who_want_to_know_at_once_one_asks(world: World) -> None:
 async def test_a_provider_that_fails_is_left_alone_for_some_seconds(world: World) -> None:
     slow = Slow(world)
     slow.provider.is_down = True
-    upstream = Upstream(fetch=slow, clock=world.clock)
-    outcomes = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)), return_exceptions=True)
+    upstream = ProviderClient(fetch=slow, clock=world.clock)
+    outcomes = await asyncio.gather(*(upstream.metadata(IDP) for _ in range(20)), return_exceptions=True)
     assert {(type(each), str(each)) for each in outcomes} == {
-        (OAuthError, "the provider does not answer: try again later")
+        (OAuthError, "the provider does not respond: try again later")
     }
     slow.provider.is_down = False
-    with pytest.raises(OAuthError, match="does not answer") as refused:
-        await upstream.about(IDP)
+    with pytest.raises(OAuthError, match="does not respond") as refused:
+        await upstream.metadata(IDP)
     assert refused.value.error == "temporarily_unavailable"
     assert slow.asked == [ABOUT]
     await world.clock.sleep(5)
-    assert (await upstream.about(IDP)).issuer == IDP
+    assert (await upstream.metadata(IDP)).issuer == IDP
 
 
 @options(seeds=1)
 async def test_who_gives_up_waiting_does_not_keep_the_others_from_knowing(world: World) -> None:
     slow = Slow(world)
-    upstream = Upstream(fetch=slow, clock=world.clock)
-    first, second = (asyncio.create_task(upstream.about(IDP)) for _ in range(2))
+    upstream = ProviderClient(fetch=slow, clock=world.clock)
+    first, second = (asyncio.create_task(upstream.metadata(IDP)) for _ in range(2))
     await world.clock.sleep(1)
     first.cancel()
     assert (await second).issuer == IDP
@@ -74,8 +74,8 @@ async def test_who_gives_up_waiting_does_not_keep_the_others_from_knowing(world:
 @options(seeds=1)
 async def test_of_many_who_come_with_keys_that_we_do_not_know_one_asks_and_once_a_minute(world: World) -> None:
     slow = Slow(world)
-    upstream = Upstream(fetch=slow, clock=world.clock)
-    await upstream.about(IDP)
+    upstream = ProviderClient(fetch=slow, clock=world.clock)
+    await upstream.metadata(IDP)
     await world.clock.sleep(60)
     slow.provider.key = RSAKey.generate_key(2048, {"kid": "two"})
     kids = ["two", *(f"made up {number}" for number in range(19))]
@@ -91,12 +91,12 @@ async def test_of_many_who_come_with_keys_that_we_do_not_know_one_asks_and_once_
 @options(seeds=1)
 async def test_keys_that_cannot_be_read_again_are_not_asked_for_by_each_who_waits(world: World) -> None:
     slow = Slow(world)
-    upstream = Upstream(fetch=slow, clock=world.clock)
-    await upstream.about(IDP)
+    upstream = ProviderClient(fetch=slow, clock=world.clock)
+    await upstream.metadata(IDP)
     await world.clock.sleep(60)
     slow.provider.is_down = True
     asking = (upstream.keys(IDP, f"made up {number}") for number in range(20))
     outcomes = await asyncio.gather(*asking, return_exceptions=True)
-    assert {str(each) for each in outcomes} == {"the provider does not answer: try again later"}
+    assert {str(each) for each in outcomes} == {"the provider does not respond: try again later"}
     assert slow.asked == [ABOUT, KEYS, KEYS]
     assert len(await upstream.keys(IDP, "one")) == 1, "what we know stays good"

@@ -49,14 +49,14 @@ async def test_who_is_not_logged_in_is_asked_and_comes_back_here(logins: LoginEn
     assert "E-mail address" in text(page)
     assert (await browser.submit(page, email=JO, password="wrong password")).status == 401
     _, page = await at_account(logins)
-    assert f"You are {JO}" in text(page)
-    assert "Logged in here With a password on 1 Jan 2030, 00:00 UTC" in text(page)
+    assert f"User {JO}" in text(page)
+    assert "This login With a password on 1 Jan 2030, 00:00 UTC" in text(page)
 
 
 async def test_an_account_without_anything_says_so(logins: LoginEnvironment) -> None:
     _, page = await at_account(logins)
     assert "None yet. An organization's administrator can add you." in text(page)
-    assert "Nothing: no application or device is connected to your account." in text(page)
+    assert "No application or device has access to your account." in text(page)
     assert "Other browsers" not in text(page)
     assert "platform administrator" not in text(page)
 
@@ -70,9 +70,9 @@ async def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the
     browser, cookie = logins.browser(), "a" * 43
     browser.cookies[COOKIE] = cookie
     user = await logins.store.get(User, name)
-    await logins.services.login.logins.begin(user, cookie=cookie, provider=provider, before=None)
+    await logins.services.login.logins.begin(user, cookie=cookie, provider=provider, previous=None)
     page = await browser.get(PATH)
-    assert "Logged in here Through Google on 1 Jan 2030" in text(page)
+    assert "This login Through Google on 1 Jan 2030" in text(page)
     assert "Change password" not in text(page), "there is none"
     stored = await logins.store.get(OAuth2Provider, provider)
     await logins.store.delete(OAuth2Provider, provider, uid=stored.uid)
@@ -87,7 +87,7 @@ async def test_it_shows_organizations_and_how_one_stands_there(logins: LoginEnvi
         await logins.organization(organization)
         await logins.member(organization, user_id(JO), state)
     _, page = await at_account(logins)
-    assert "Your organizations org org (you are suspended there)" in text(page)
+    assert "Your organizations org org (your membership is suspended)" in text(page)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ async def test_a_session_is_shown_with_its_times_and_ended_by_its_button(logins:
     first = (await logins.api.ask(None).post("/oauth2/v2/token", form=form | proof)).json
     page = await browser.get(PATH)
     since = "console since 1 Jan 2030, 00:00 UTC"
-    assert f"{since}, last used 1 Jan 2030, 01:00 UTC, from this browser End it" in text(page)
-    assert f"{since}, from this browser End it" in text(page)
+    assert f"{since}, last used 1 Jan 2030, 01:00 UTC, from this browser End session" in text(page)
+    assert f"{since}, from this browser End session" in text(page)
     place, shown = form_with(page, "session")
     for button in shown.buttons:
         sent = await browser.submit(page, button=button, form=place)
         page = await browser.follow(sent)
-    assert "Nothing: no application" in text(page)
+    assert "No application or device has access" in text(page)
     assert not (await logins.store.list(Session)).items
     for tokens in (first, second):
         authorization = f"Bearer {tokens['access_token']}"
@@ -192,4 +192,4 @@ async def test_a_page_of_before_does_nothing_after_a_logout(logins: LoginEnviron
     assert "E-mail address" in text(reply)
     assert shown.buttons != [("session", left.name)]
     assert (await logins.store.list(Session)).items == [left]
-    assert f"You are {JO}" in text(await elsewhere.get(PATH))
+    assert f"User {JO}" in text(await elsewhere.get(PATH))

@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
-from remuda.identity.login.login_pages import ADDRESSES
+from remuda.identity.login.login_pages import ACCOUNT_FACTOR
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
 from tests.kit.identity.login import FAMILIAR, JO, PASSWORD, Browser, LoginEnvironment, sent_to
@@ -37,8 +37,8 @@ async def test_one_address_that_keeps_guessing_is_stopped_and_shuts_nobody_out(l
 async def test_many_addresses_together_are_stopped_too_whether_there_is_such_an_account_or_not(
     logins: LoginEnvironment, account: str
 ) -> None:
-    replies = await guess(logins, account, addresses=ADDRESSES + 1, times=3)
-    assert [reply.status for reply in replies] == [401] * ADDRESSES * 3 + [429] * 3
+    replies = await guess(logins, account, addresses=ACCOUNT_FACTOR + 1, times=3)
+    assert [reply.status for reply in replies] == [401] * ACCOUNT_FACTOR * 3 + [429] * 3
     assert replies[-1].media == "text/html"
     assert int(replies[-1].headers["retry-after"]) > 0
     assert (await try_password(logins.browser(), account)).status == 429, "nobody can tell a stranger from the owner"
@@ -50,7 +50,7 @@ async def test_many_addresses_together_are_stopped_too_whether_there_is_such_an_
 async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out(logins: LoginEnvironment) -> None:
     browser = await logins.logged_in()
     await browser.submit(await browser.get("/oauth2/v2/logout"))
-    await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
+    await guess(logins, JO, addresses=ACCOUNT_FACTOR + 1, times=3)
     for address in ("192.0.2.1", "198.51.100.1"):
         browser.client = logins.browser(address).client
         assert "code" in sent_to(await try_password(browser, JO))
@@ -64,12 +64,12 @@ async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out
 async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(logins: LoginEnvironment) -> None:
     await logins.user(OTHER, password=PASSWORD)
     browser = await logins.logged_in()
-    await guess(logins, OTHER, addresses=ADDRESSES + 1, times=3)
+    await guess(logins, OTHER, addresses=ACCOUNT_FACTOR + 1, times=3)
     assert (await try_password(browser, OTHER)).status == 429
     await logins.world.clock.sleep(61)
     assert "code" in sent_to(await try_password(browser, OTHER))
     for account in (JO, OTHER):
-        await guess(logins, account, addresses=ADDRESSES + 1, times=3)
+        await guess(logins, account, addresses=ACCOUNT_FACTOR + 1, times=3)
         assert "code" in sent_to(await try_password(browser, account))
 
 
@@ -81,13 +81,13 @@ async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_bro
     good = browser.cookies[FAMILIAR]
     state = (await browser.authorize(prompt="login")).body.decode().partition('name="state" value="')[2]
     forged = [good[:-2], good[:-1] + ("A" if good[-1] != "A" else "B"), "x", "x" * 3000, state.partition('"')[0]]
-    await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
+    await guess(logins, JO, addresses=ACCOUNT_FACTOR + 1, times=3)
     for cookie in forged:
         stranger = logins.browser()
         stranger.cookies[FAMILIAR] = cookie
         assert (await try_password(stranger, JO)).status == 429, cookie
     logins.world.clock.jump(KNOWN_BROWSER_LIFETIME)
-    await guess(logins, JO, addresses=ADDRESSES + 1, times=3)
+    await guess(logins, JO, addresses=ACCOUNT_FACTOR + 1, times=3)
     stranger = logins.browser()
     stranger.cookies[FAMILIAR] = good
     assert (await try_password(stranger, JO)).status == 429

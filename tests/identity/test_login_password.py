@@ -232,7 +232,7 @@ async def test_a_form_of_another_site_comes_again_by_itself_and_then_counts(logi
     browser.cookies = kept
     again = await browser.submit(bounced)
     assert again.status == 400
-    assert "Type your password, too" in body(again)
+    assert "Enter your password: no organization" in body(again)
 
 
 async def test_a_login_and_a_failure_leave_audit_records_without_what_was_typed(logins: LoginEnvironment) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.identity.kinds.oauth import AuthorizationCode
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.oauth.audit import TOKEN, Records
+from remuda.identity.oauth.audit import TOKEN, TokenAudit
 from remuda.identity.tokens.jwt import ID
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import session_of_code
@@ -164,7 +164,7 @@ async def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     codes, sessions, name = oauth.oauth.grants.codes, oauth.api.sessions, token_hash(code)
-    records = Records(store=oauth.store, operation=TOKEN, trace_id="trace")
+    records = TokenAudit(store=oauth.store, operation=TOKEN, trace_id="trace")
     await codes.use(await oauth.store.get(AuthorizationCode, name), ending=records.of_forced_end)
     assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
     await sessions.begin(user=ann, client=app.id, code=name, refresh=sessions.new_refresh(code=name))

@@ -14,7 +14,7 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.passwords import HASHING, LINK_LIFE, Hasher, Hashing, check_password
+from remuda.identity.login.passwords import ARGON2, LINK_LIFETIME, Argon2Parameters, Hasher, check_password
 from remuda.identity.ports import in_thread
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
@@ -29,28 +29,28 @@ NEW = "an altogether new password"
 PATH = "/oauth2/v2/password"
 
 
-def hasher(hashing: Hashing = CHEAP) -> Hasher:
-    return Hasher(aside=Counted(), randomness=SeededRandomness(1), hashing=hashing)
+def hasher(hashing: Argon2Parameters = CHEAP) -> Hasher:
+    return Hasher(aside=Counted(), randomness=SeededRandomness(1), parameters=hashing)
 
 
 async def test_a_hash_fits_its_password_alone_and_says_how_it_was_made() -> None:
     made = await hasher().hash(Secret("open sesame, please"))
     assert made.reveal().startswith("$argon2id$v=19$m=8,t=1,p=1$")
-    assert await hasher().fits(made, Secret("open sesame, please"))
-    assert not await hasher().fits(made, Secret("open sesame, pleas"))
-    assert not await hasher().fits(None, Secret("open sesame, please"))
+    assert await hasher().matches(made, Secret("open sesame, please"))
+    assert not await hasher().matches(made, Secret("open sesame, pleas"))
+    assert not await hasher().matches(None, Secret("open sesame, please"))
 
 
 async def test_a_password_is_the_same_however_its_letters_are_composed() -> None:
     made = await hasher().hash(Secret("cafe\u0301 au lait, two"))
-    assert await hasher().fits(made, Secret("caf\u00e9 au lait, two"))
+    assert await hasher().matches(made, Secret("caf\u00e9 au lait, two"))
 
 
 async def test_a_password_that_may_be_set_fits_however_much_longer_it_is_when_composed() -> None:
     sign = "\ufdfa"  # one letter of three bytes, 18 letters of 33 bytes as it is hashed
     longest = Secret(sign * 31 + "x")
     check_password(longest, JO)
-    assert await hasher().fits(await hasher().hash(longest), longest)
+    assert await hasher().matches(await hasher().hash(longest), longest)
     with pytest.raises(Invalid, match="too long"):
         check_password(Secret(sign * 32), JO)
 
@@ -62,7 +62,7 @@ async def test_two_hashes_of_one_password_are_not_alike() -> None:
 
 async def test_a_stored_hash_that_is_none_fits_nothing() -> None:
     for damaged in ("", "x", "$argon2id$v=19$m=8,t=1,p=1$AAAA$"):
-        assert not await hasher().fits(Secret(damaged), Secret(PASSWORD))
+        assert not await hasher().matches(Secret(damaged), Secret(PASSWORD))
 
 
 async def test_of_many_only_a_few_are_hashed_at_once() -> None:
@@ -82,14 +82,18 @@ async def test_of_many_only_a_few_are_hashed_at_once() -> None:
 
         return await in_thread(counted)
 
-    busy = Hasher(aside=aside, randomness=SeededRandomness(1), hashing=Hashing(memory_kib=256, passes=1, at_once=2))
-    assert not any(await asyncio.gather(*(busy.fits(None, Secret(PASSWORD)) for _ in range(50))))
+    busy = Hasher(
+        aside=aside,
+        randomness=SeededRandomness(1),
+        parameters=Argon2Parameters(memory_kib=256, time_cost=1, concurrency=2),
+    )
+    assert not any(await asyncio.gather(*(busy.matches(None, Secret(PASSWORD)) for _ in range(50))))
     assert most <= 2
 
 
 def test_the_parameters_are_those_that_the_standard_recommends() -> None:
-    assert (HASHING.memory_kib, HASHING.passes) == (65_536, 3)
-    assert HASHING.memory_kib * HASHING.at_once <= 256 * 1024
+    assert (ARGON2.memory_kib, ARGON2.time_cost) == (65_536, 3)
+    assert ARGON2.memory_kib * ARGON2.concurrency <= 256 * 1024
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_a_password_of_twelve_characters_is_enough() -> None:
 
 async def test_a_hash_of_other_parameters_is_made_again_at_the_next_login(logins: LoginEnvironment) -> None:
     jo = await logins.store.get(Password, user_id(JO))
-    older = await hasher(Hashing(memory_kib=16, passes=1)).hash(Secret(PASSWORD))
+    older = await hasher(Argon2Parameters(memory_kib=16, time_cost=1)).hash(Secret(PASSWORD))
     spec = msgspec.structs.replace(jo.spec, hash=older)
     await logins.store.update(msgspec.structs.replace(jo, spec=spec))
     assert not await logins.services.passwords.verify(jo.name, Secret("wrong password"))
@@ -140,7 +144,11 @@ async def link_of(logins: LoginEnvironment, subject: str = JO) -> dict[str, str]
         "/api/v1/passwords", {"subject": subject}
     )
     assert reply.status == 201, reply.body
-    assert before + LINK_LIFE <= datetime.fromisoformat(reply.json["expiry"]) <= logins.world.clock.now() + LINK_LIFE
+    assert (
+        before + LINK_LIFETIME
+        <= datetime.fromisoformat(reply.json["expiry"])
+        <= logins.world.clock.now() + LINK_LIFETIME
+    )
     parts = urlsplit(reply.json["link"])
     assert parts.path.endswith(PATH)
     return dict(parse_qsl(parts.query))

@@ -177,7 +177,7 @@ def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> 
         assert syncs > 15
 
 
-@options(seeds=10, rates=ILLS)
+@options(seeds=16, rates=ILLS)
 async def test_over_an_ill_cloud_there_is_one_of_each_and_then_none(region_storage: StorageEnvironment) -> None:
     with capture_logs():
         for _ in range(100):

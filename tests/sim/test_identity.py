@@ -112,7 +112,7 @@ async def live(world: World) -> IdentityHistory:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords cost next to nothing here, and the log of the store is often folded into it."""
-    monkeypatch.setattr(assembly, "Passwords", partial(Passwords, hashing=CHEAP))
+    monkeypatch.setattr(assembly, "Passwords", partial(Passwords, parameters=CHEAP))
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 40)
 
 

@@ -13,7 +13,7 @@ from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
 from remuda.identity.app import IdentityApp
-from remuda.identity.login.browser_sessions import Viewers
+from remuda.identity.login.browser_sessions import BrowserAuthenticator
 from remuda.process import ProcessPorts
 from remuda.resources.query import NetworkedQuery
 from remuda.version import describe
@@ -30,7 +30,9 @@ def console_in_front(
 ) -> Callable[[ProcessPages], ASGIApp]:
     """Return a function that puts the console before the pages of a process. `account` is the login page."""
     login, permissions = identity.services.login, identity.services.permissions
-    viewers = Viewers(store=process.store, cookie=login.cookie, logins=login.logins, permissions=permissions)
+    viewers = BrowserAuthenticator(
+        store=process.store, cookie=login.cookie, logins=login.logins, permissions=permissions
+    )
 
     async def instances(principal: Principal) -> Collection[Any, Any]:
         return await compute.services.instances.list(Context(principal=principal, operation=""), NetworkedQuery())

@@ -10,23 +10,23 @@ from remuda.identity import operator_tokens as operator
 from remuda.identity.audit import AuditLog
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.code_flow import Federation
-from remuda.identity.federation.providers import Providers, check_providers, seed_providers
+from remuda.identity.federation.providers import LoginProviders, check_providers, seed_providers
 from remuda.identity.login import routes as login
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
-from remuda.identity.login.audit import Records
-from remuda.identity.login.browser_sessions import Logins
-from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, FamiliarCookie, States
+from remuda.identity.login.audit import LoginAudit
+from remuda.identity.login.browser_sessions import BrowserLogins
+from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, KnownBrowserCookie, States
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.redirect import Passing
+from remuda.identity.login.redirect import LoginRedirects
 from remuda.identity.oauth import routes as oauth
 from remuda.identity.oauth.clients import Assertions, Clients, seed_clients
-from remuda.identity.oauth.codes import Codes, Devices
-from remuda.identity.oauth.exchange import Exchange
-from remuda.identity.oauth.grants import Grants
-from remuda.identity.oauth.registration import Registration
+from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
+from remuda.identity.oauth.exchange import TokenExchange
+from remuda.identity.oauth.grants import TokenGrants
+from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.operator_tokens import OperatorTokens
 from remuda.identity.ports import IdentityPorts
@@ -99,7 +99,7 @@ class IdentityServices:
     groups: Groups
     permissions: Permissions
     oauth: OAuth
-    registration: Registration
+    registration: ClientRegistration
     login: LoginPages
     logout: LogoutPages
     account: AccountPage
@@ -149,8 +149,8 @@ def oauth_service(
     tokens, sessions, bearers = services.tokens, services.sessions, services.bearers
     assertions = Assertions(store=store, clock=clock, settings=settings)
     clients = Clients(store=store, assertions=assertions)
-    codes = Codes(store=store, clock=clock, randomness=randomness, settings=settings, sessions=sessions)
-    devices = Devices(store=store, clock=clock, randomness=randomness, settings=settings)
+    codes = AuthorizationCodes(store=store, clock=clock, randomness=randomness, settings=settings, sessions=sessions)
+    devices = DeviceGrants(store=store, clock=clock, randomness=randomness, settings=settings)
     return OAuth(
         settings=settings,
         tokens=tokens,
@@ -159,10 +159,10 @@ def oauth_service(
         permissions=permissions,
         clients=clients,
         devices=devices,
-        beginnings=RateLimiter(
+        device_limit=RateLimiter(
             RateLimit(quota=_DEVICES_PER_LOGIN * settings.logins_per_minute, window_s=60, name="devices"), clock
         ),
-        grants=Grants(
+        grants=TokenGrants(
             store=store,
             clock=clock,
             settings=settings,
@@ -172,7 +172,7 @@ def oauth_service(
             codes=codes,
             devices=devices,
         ),
-        exchange=Exchange(
+        exchange=TokenExchange(
             store=store,
             clock=clock,
             randomness=randomness,
@@ -181,7 +181,7 @@ def oauth_service(
             bearers=bearers,
             permissions=permissions,
         ),
-        registration=Registration(store=store, clock=clock, randomness=randomness),
+        registration=ClientRegistration(store=store, clock=clock, randomness=randomness),
     )
 
 
@@ -201,26 +201,28 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
     randomness, sealer = ports.randomness, ports.sealer
     clients, codes, sessions = oauth.clients, oauth.grants.codes, tokens.sessions
     cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
-    familiar = FamiliarCookie(settings.issuer, sealer=sealer, clock=clock, randomness=randomness)
-    requests = BrowserRequestReader(cookie=cookie, familiar=familiar)
+    known_browsers = KnownBrowserCookie(settings.issuer, sealer=sealer, clock=clock, randomness=randomness)
+    requests = BrowserRequestReader(cookie=cookie, known_browser_cookie=known_browsers)
     states = States(sealer=sealer, clock=clock)
     attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
-    records = Records(store=store, log=ports.log)
-    logins = Logins(store=store, clock=clock, randomness=randomness, sessions=sessions)
+    records = LoginAudit(store=store, log=ports.log)
+    logins = BrowserLogins(store=store, clock=clock, randomness=randomness, sessions=sessions)
     login = LoginPages(
         store=store,
         randomness=randomness,
         settings=settings,
         requests=requests,
         cookie=cookie,
-        familiar=familiar,
+        known_browser_cookie=known_browsers,
         states=states,
         pages=pages,
         logins=logins,
-        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients),
+        redirects=LoginRedirects(
+            clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients
+        ),
         passwords=passwords,
         attempts=attempts,
-        providers=Providers(store=store, settings=settings),
+        providers=LoginProviders(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
         clients=clients,
         tokens=tokens.tokens,
@@ -251,7 +253,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
             clients=clients,
             passwords=passwords,
             records=records,
-            entry=login,
+            login=login,
         ),
         devices=DevicePage(
             requests=requests,
@@ -262,7 +264,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
             devices=oauth.devices,
             clients=clients,
             records=records,
-            entry=login,
+            login=login,
         ),
         passwords=PasswordPages(
             store=store,

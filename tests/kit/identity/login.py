@@ -19,9 +19,9 @@ from remuda.identity.login import routes as login_api
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
-from remuda.identity.login.passwords import Hashing, Passwords
+from remuda.identity.login.passwords import Argon2Parameters, Passwords
 from remuda.identity.oauth import routes as oauth_api
-from remuda.identity.oauth.registration import Registration
+from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rbac.service import Permissions
@@ -41,7 +41,7 @@ from tests.kit.simulation.store import SEALER
 
 ISSUER = "https://remuda.test/identity"
 COOKIE, FAMILIAR = "__Host-remuda-browser", "__Host-remuda-familiar"
-CHEAP = Hashing(memory_kib=8, passes=1)
+CHEAP = Argon2Parameters(memory_kib=8, time_cost=1)
 
 CONSOLE = "a1111111-0000-4000-8000-000000000001"
 CONSOLE_SECRET = "console-secret-console-secret-console-secret"
@@ -79,7 +79,7 @@ class LoginServices:
     devices: DevicePage
     password_pages: PasswordPages
     oauth: OAuth
-    registration: Registration
+    registration: ClientRegistration
     tokens: TokenServices
     passwords: Passwords
     argon2: Counted
@@ -113,7 +113,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         randomness=world.randomness,
         aside=counted,
         sessions=tokens.sessions,
-        hashing=CHEAP,
+        parameters=CHEAP,
     )
     pages = login_services(ports, tokens=tokens, oauth=oauth, passwords=passwords)
     return LoginServices(

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from remuda.identity.kinds.quotas import Amounts, Intent, QuotaSpec
-from remuda.identity.login.browser_sessions import Logins
+from remuda.identity.login.browser_sessions import BrowserLogins
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.quotas import intents as settling
 from remuda.identity.quotas import quota_state as heads
@@ -54,7 +54,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "an account is shown a token that nobody stores": (rules, "rotated", lambda account, *_: account),
     "nobody looks at what was revoked": (Tokens, "is_revoked", _always(answer=False)),
     "a session goes on after its refresh token came twice": (Sessions, "end", _nothing),
-    "whoever logs out is still logged in": (Logins, "end", _nothing),
+    "whoever logs out is still logged in": (BrowserLogins, "end", _nothing),
     "every password is right": (Passwords, "verify", _always(answer=True)),
 }
 """What is replaced, and by what."""

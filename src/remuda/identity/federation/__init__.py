@@ -1,1 +1,1 @@
-"""Other OpenID providers: whose logins we take over, and whose tokens we believe."""
+"""External OpenID providers: logins and bearer tokens."""

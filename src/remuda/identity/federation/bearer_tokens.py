@@ -1,32 +1,11 @@
-"""Bearer tokens of external issuers: people who log in elsewhere, and come here with what they were given there.
+"""Bearer tokens of external issuers.
 
-An operator says whose tokens are believed, and how far (`BearerTrust` of a provider of the whole system). Providers of
-organizations are never asked: their administrators could be whoever they like. Of several for one issuer the first by
-name counts.
+An operator configures the trusted issuers (`BearerTrust` of a platform provider). Providers of organizations are never
+trusted: their administrators could impersonate any user. The unverified `iss`, compared as a string, only selects the
+keys: a token of ours is verified by our keys, one of a trusted issuer by that issuer's keys alone.
 
-What decides is `iss`, letter by letter. It is read before anything is verified, and says only who must have signed the
-token: one of ours goes on to our own keys, and one of a trusted issuer is verified by that issuer's keys alone. So
-neither can pass for the other. We ourselves are no external issuer, whatever a provider is called.
-
-The issuer is believed about an e-mail address and about its own groups, and about nothing else: where somebody is a
-member is written here. Roles of the whole system are bound to an issuer and an address together, so an issuer that
-names an administrator of ours has made nobody one.
-
-What the bearer tokens of external issuers say, and whether that is enough for us.
-
-Until its signature was verified a token has `UnverifiedClaims`.
-
-Whoever shows a token that a trusted issuer has signed is told what is missing in it: its operators need to know.
-
-The keys of external issuers whose bearer tokens we believe.
-
-They are where existing installations look for them (`/.well-known/jwks.json` below the issuer) or, where there is
-nothing, where the issuer's OpenID discovery says. They are read when the first token comes, again when they have become
-old, and when a token names a key that is not among them; but not more than once a minute: whoever sends us tokens with
-made-up keys must not make us ask for each. So a token by a key that we know costs no round trip: keys in use are
-renewed in the background.
-
-While an issuer does not answer, the keys that it had stay good, for a day at most.
+An issuer is trusted for an e-mail address and its own groups only; memberships are stored here, and platform roles are
+bound to issuer and address together. Errors name the missing claim, since the issuer's operators need it.
 """
 
 import asyncio
@@ -42,7 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jws import JWSRegistry, deserialize_compact
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.identity.federation.provider_client import PublicKey, broken, fetch_json, named, read_keys
+from remuda.identity.federation.provider_client import PublicKey, fetch_json, keys_with_id, provider_error, read_keys
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.ports import Fetch
@@ -64,20 +43,20 @@ from remuda.store.contract import Store
 from remuda.store.contract import named as object_dependency
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
-"""What an issuer can be allowed to sign with: one key signs, another verifies."""
+"""Algorithms that an issuer may be allowed to sign with, all asymmetric."""
 
-_BY_DEFAULT = ("RS256",)
+_DEFAULT_ALGORITHMS = ("RS256",)
 _SKEW = timedelta(minutes=1)
 _CLAIMS = "https://unikorn-cloud.org"
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
 
 
 class _Registry(JWSRegistry):
-    max_header_length = MAX_UNVERIFIED_BYTES  # some issuers put whole certificates there
+    max_header_length = MAX_UNVERIFIED_BYTES  # some issuers send certificates
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What a verified token says. Times are seconds since 1970."""
+class ExternalClaims(msgspec.Struct, frozen=True):
+    """Claims of a verified token. Times are seconds since 1970."""
 
     aud: str | tuple[str, ...]
     exp: float
@@ -94,51 +73,53 @@ class _Authz(msgspec.Struct, frozen=True):
 
 
 def algorithms_of(trust: BearerTrust) -> tuple[str, ...]:
-    """Return what an issuer may sign with. A shared secret is never enough, whatever is stored."""
-    return tuple(each for each in trust.signing_algorithms or _BY_DEFAULT if each in ALGORITHMS)
+    """Return the asymmetric algorithms that an issuer may sign with."""
+    return tuple(each for each in trust.signing_algorithms or _DEFAULT_ALGORITHMS if each in ALGORITHMS)
 
 
-def verify(peeked: UnverifiedClaims, keys: Sequence[PublicKey], trust: BearerTrust) -> tuple[Said, tuple[str, ...]]:
-    """Return what a token says, and its groups, if one of these keys has signed it; else raise Unauthenticated."""
-    registry = _Registry(algorithms=[peeked.algorithm], strict_check_header=False)
-    for key in keys if peeked.algorithm in algorithms_of(trust) else ():
+def verify(
+    unverified: UnverifiedClaims, keys: Sequence[PublicKey], trust: BearerTrust
+) -> tuple[ExternalClaims, tuple[str, ...]]:
+    """Return the claims of a token and its groups if one of these keys signed it, or raise Unauthenticated."""
+    registry = _Registry(algorithms=[unverified.algorithm], strict_check_header=False)
+    for key in keys if unverified.algorithm in algorithms_of(trust) else ():
         try:
-            payload = deserialize_compact(peeked.token, key, registry=registry).payload or b""
-            return msgspec.json.decode(payload, type=Said), groups_of(payload, trust)
+            payload = deserialize_compact(unverified.token, key, registry=registry).payload or b""
+            return msgspec.json.decode(payload, type=ExternalClaims), groups_of(payload, trust)
         except (JoseError, ValueError, TypeError, RecursionError):
-            continue  # a key of another kind or for another algorithm, or not the one that signed this
+            continue  # another type of key or algorithm, or not the key that signed this
     raise Unauthenticated(NOT_VALID)
 
 
-def check_times(said: Said, now: datetime) -> None:
-    """Refuse a token that has ended, or begins later. The issuer's clock may be ahead of ours by a minute."""
-    if said.exp <= now.timestamp():
+def check_times(claims: ExternalClaims, now: datetime) -> None:
+    """Raise Unauthenticated if a token has expired or is not valid yet. The issuer's clock may be a minute ahead."""
+    if claims.exp <= now.timestamp():
         raise Unauthenticated("token is invalid or has expired")
     latest = (now + _SKEW).timestamp()
-    if max(said.nbf or 0, said.iat or 0) > latest:
+    if max(claims.nbf or 0, claims.iat or 0) > latest:
         raise Unauthenticated("token is not valid yet")
 
 
-def email_of(said: Said, trust: BearerTrust) -> str:
-    """Return the address that a token stands for, in lower case, if the token is for us and vouches for it."""
-    if trust.audience not in ((said.aud,) if isinstance(said.aud, str) else said.aud):
+def email_of(claims: ExternalClaims, trust: BearerTrust) -> str:
+    """Return the e-mail address of a token in lower case, or raise Unauthenticated."""
+    if trust.audience not in ((claims.aud,) if isinstance(claims.aud, str) else claims.aud):
         raise Unauthenticated("token is for another audience")
-    email = folded(said.email.strip()) if isinstance(said.email, str) else ""
+    email = folded(claims.email.strip()) if isinstance(claims.email, str) else ""
     if not (_EMAIL.fullmatch(email) and email.isprintable()):
-        raise Unauthenticated(f"token does not say whose it is: it needs the claim {_CLAIMS}/email")
-    if not (trust.skip_email_verification or said.email_verified is True):
-        raise Unauthenticated(f"token is of an unverified address: it needs the claim {_CLAIMS}/email_verified")
-    if trust.require_authz_claim and not _is_authorized(said.authz):
-        raise Unauthenticated(f"token is of nobody's user: it needs the claim {_CLAIMS}/authz with an organization")
+        raise Unauthenticated(f"token has no e-mail address: it needs the claim {_CLAIMS}/email")
+    if not (trust.skip_email_verification or claims.email_verified is True):
+        raise Unauthenticated(f"token has an unverified e-mail address: it needs the claim {_CLAIMS}/email_verified")
+    if trust.require_authz_claim and not _is_authorized(claims.authz):
+        raise Unauthenticated(f"token has no organization: it needs the claim {_CLAIMS}/authz with an organization")
     return email
 
 
 def groups_of(payload: bytes, trust: BearerTrust) -> tuple[str, ...]:
-    """Return the groups that a token names, letter by letter; what is no name of a group is passed over."""
+    """Return the groups that a token names. Values that are no names are ignored."""
     if "://" not in trust.groups_claim:
         return ()
-    named = msgspec.json.decode(payload, type=dict[str, Any]).get(trust.groups_claim)
-    listed = named if isinstance(named, list) else [named]
+    claim = msgspec.json.decode(payload, type=dict[str, Any]).get(trust.groups_claim)
+    listed = claim if isinstance(claim, list) else [claim]
     return each_once(each for each in listed if isinstance(each, str) and each)
 
 
@@ -150,11 +131,11 @@ def _is_authorized(authz: Any) -> bool:
 
 
 FRESH_S = EXTERNAL_TOKEN_CACHE.total_seconds()
-"""How old keys may be before they are read again, so that one which the issuer withdrew does not verify for ever."""
+"""Age at which keys are refreshed in the background, so that a withdrawn key does not stay valid."""
 
 _OLD_S = 2 * FRESH_S
-"""From then on nobody is let in by them before the issuer was asked."""
-_ASK_AGAIN_S = 60.0
+"""Age from which verification waits for the refresh."""
+_REFRESH_INTERVAL_S = 60.0
 _STALE_S = 86_400.0
 _NEVER = float("-inf")
 
@@ -165,78 +146,84 @@ class _Discovery(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class _Known:
-    """What is known of one issuer."""
+class _CachedKeys:
+    """Cached keys of one issuer."""
 
     keys: tuple[PublicKey, ...] = ()
     read_at: float = _NEVER
-    asked_at: float = _NEVER
-    asking: asyncio.Task[None] | None = None
+    requested_at: float = _NEVER
+    refreshing: asyncio.Task[None] | None = None
 
 
 class IssuerKeys:
-    """Reads and keeps them. `throttled` counts how often the limit kept us from asking."""
+    """Cache of the keys of trusted issuers. `throttled` counts suppressed refreshes.
+
+    Keys are read from `/.well-known/jwks.json` below the issuer, as existing installations do, or from the `jwks_uri`
+    of its metadata. They are refreshed when they are old, or when a token names an unknown key, but at most once a
+    minute, so that tokens with invented key ids cause no load. While an issuer is unreachable its keys stay valid for a
+    day.
+    """
 
     def __init__(self, *, fetch: Fetch, clock: Clock, throttled: Counter) -> None:
         self._fetch, self._clock, self._throttled = fetch, clock, throttled
-        self._issuers: dict[str, _Known] = {}
+        self._issuers: dict[str, _CachedKeys] = {}
 
     async def find(self, issuer: str, kid: str | None) -> Sequence[PublicKey]:
-        """Return an issuer's keys with this name, or all if the token names none. Raise Unavailable if we know none."""
-        known = self._issuers.setdefault(issuer, _Known())
-        age_s, found = self._age_s(known), named(known.keys, kid)
+        """Return an issuer's keys with this id, or all if it is None. Raise Unavailable if the keys cannot be read."""
+        cached = self._issuers.setdefault(issuer, _CachedKeys())
+        age_s, found = self._age_s(cached), keys_with_id(cached.keys, kid)
         if not found or age_s >= FRESH_S:
-            asking = self._ask_again(issuer, known)
-            if asking is not None and (not found or age_s >= _OLD_S):
-                await asyncio.shield(asking)  # who gives up waiting does not keep the others from the keys
-        if self._age_s(known) >= _STALE_S:
+            refreshing = self._start_refresh(issuer, cached)
+            if refreshing is not None and (not found or age_s >= _OLD_S):
+                await asyncio.shield(refreshing)  # a cancelled caller does not cancel the refresh
+        if self._age_s(cached) >= _STALE_S:
             raise Unavailable("The keys of the token's issuer cannot be read: try again in a minute.")
-        return named(known.keys, kid)
+        return keys_with_id(cached.keys, kid)
 
-    def _ask_again(self, issuer: str, known: _Known) -> asyncio.Task[None] | None:
-        """Have an issuer asked once for all who want to know, unless it was asked a moment ago."""
+    def _start_refresh(self, issuer: str, cached: _CachedKeys) -> asyncio.Task[None] | None:
+        """Return the refresh in progress, or start one unless the last was less than a minute ago."""
         now = self._clock.monotonic()
-        if known.asking is None:
-            if now - known.asked_at < _ASK_AGAIN_S:
+        if cached.refreshing is None:
+            if now - cached.requested_at < _REFRESH_INTERVAL_S:
                 self._throttled.inc()
                 return None
-            known.asked_at, known.asking = now, asyncio.create_task(self._refresh(issuer, known))
-        return known.asking
+            cached.requested_at, cached.refreshing = now, asyncio.create_task(self._refresh(issuer, cached))
+        return cached.refreshing
 
-    async def _refresh(self, issuer: str, known: _Known) -> None:
+    async def _refresh(self, issuer: str, cached: _CachedKeys) -> None:
         try:
-            known.keys = await self._read(issuer)
-            known.read_at = known.asked_at
-        except OAuthError as refusal:
+            cached.keys = await self._read(issuer)
+            cached.read_at = cached.requested_at
+        except OAuthError as error:
             structlog.get_logger().warning(
-                "the keys of an external issuer cannot be read", issuer=issuer, cause=refusal.message
+                "the keys of an external issuer cannot be read", issuer=issuer, cause=error.message
             )
         finally:
-            known.asking = None
+            cached.refreshing = None
 
     async def _read(self, issuer: str) -> tuple[PublicKey, ...]:
-        below = f"{issuer.removesuffix('/')}/.well-known"
+        base = f"{issuer.removesuffix('/')}/.well-known"
         try:
-            return await read_keys(self._fetch, f"{below}/jwks.json")
-        except OAuthError as refusal:
-            if refusal.error == "temporarily_unavailable":
+            return await read_keys(self._fetch, f"{base}/jwks.json")
+        except OAuthError as error:
+            if error.error == "temporarily_unavailable":
                 raise
-        about = await fetch_json(self._fetch, "GET", f"{below}/openid-configuration", _Discovery)
-        if about.issuer != issuer:
-            raise broken("it calls itself by another issuer than the one configured here")
-        return await read_keys(self._fetch, about.jwks_uri)
+        metadata = await fetch_json(self._fetch, "GET", f"{base}/openid-configuration", _Discovery)
+        if metadata.issuer != issuer:
+            raise provider_error("the issuer in its metadata is not the configured one")
+        return await read_keys(self._fetch, metadata.jwks_uri)
 
-    def _age_s(self, known: _Known) -> float:
-        return self._clock.monotonic() - known.read_at
+    def _age_s(self, cached: _CachedKeys) -> float:
+        return self._clock.monotonic() - cached.read_at
 
 
 def is_our_issuer(issuer: str, settings: IdentitySettings) -> bool:
-    """Tell whether an issuer is this system itself, by any of its names."""
+    """Tell whether an issuer is this system, by any of its names."""
     return issuer.rstrip("/") in {"", LOCAL_ISSUER, PASSPORT_ISSUER, settings.issuer.rstrip("/")}
 
 
 class ExternalBearers:
-    """Tells who stands behind an external issuer's token (`identity.tokens.bearers.External`)."""
+    """Authentication by tokens of external issuers (`identity.tokens.bearers.External`)."""
 
     def __init__(
         self, *, store: Store, clock: Clock, settings: IdentitySettings, fetch: Fetch, metrics: CollectorRegistry
@@ -244,40 +231,40 @@ class ExternalBearers:
         self._store, self._clock, self._settings = store, clock, settings
         self._unroutable = Counter(
             "remuda_bearer_tokens_unroutable",
-            "Bearer tokens that nobody can have issued whom we know.",
+            "Bearer tokens whose issuer is missing, malformed or unknown.",
             ["reason"],
             registry=metrics,
         )
         throttled = Counter(
             "remuda_external_key_refreshes_throttled",
-            "Times that an external issuer was not asked for its keys because it was asked a moment ago.",
+            "Refreshes of an external issuer's keys that the limit of one per minute suppressed.",
             registry=metrics,
         )
         self._keys = IssuerKeys(fetch=fetch, clock=clock, throttled=throttled)
-        self._stamp: int | None = None
+        self._version: int | None = None
         self._providers: Mapping[str, OAuth2Provider] = {}
 
     async def __call__(self, token: str) -> Bearer | None:
-        """Return who shows this token, or None if it is no trusted external issuer's; raise if it does not hold."""
-        peeked = unverified_claims(token)
-        if peeked is None:
+        """Return the bearer of a token, or None if its issuer is not a trusted external one. Raise if invalid."""
+        unverified = unverified_claims(token)
+        if unverified is None:
             self._unroutable.labels("format").inc()
             raise Unauthenticated("unrecognized bearer token format")
-        if peeked.issuer in {self._settings.issuer, PASSPORT_ISSUER}:
+        if unverified.issuer in {self._settings.issuer, PASSPORT_ISSUER}:
             return None
-        provider = (await self._trusted()).get(peeked.issuer)
+        provider = (await self._trusted()).get(unverified.issuer)
         if provider is None or (trust := provider.spec.bearer_trust) is None:
             self._unroutable.labels("issuer").inc()
             return None
-        said, groups = verify(peeked, await self._keys.find(peeked.issuer, peeked.kid), trust)
+        claims, groups = verify(unverified, await self._keys.find(unverified.issuer, unverified.kid), trust)
         now = self._clock.now()
-        check_times(said, now)
-        email = email_of(said, trust)
-        user, subject = await self._person(email, trust)
+        check_times(claims, now)
+        email = email_of(claims, trust)
+        user, subject = await self._find_user(email, trust)
         return Bearer(
             subject=subject,
             type="user",
-            expires=self._end(said.exp, now),
+            expires=self._recheck_time(claims.exp, now),
             user=user,
             issuer=provider.spec.issuer,
             source=provider.name,
@@ -286,22 +273,22 @@ class ExternalBearers:
         )
 
     async def _trusted(self) -> Mapping[str, OAuth2Provider]:
-        """Return the providers whose tokens are believed, by their issuers."""
-        stamp = self._store.change_counter((OAuth2Provider,))
-        if stamp != self._stamp:
+        """Return the trusted providers by issuer; of several the first by name."""
+        version = self._store.change_counter((OAuth2Provider,))
+        if version != self._version:
             found = (await self._store.list(OAuth2Provider, index=("platform", "yes"))).items
             trusted: dict[str, OAuth2Provider] = {}
             for each in sorted(found, key=lambda provider: provider.name):
                 if not (each.spec.bearer_trust is None or each.is_deleting or self._is_ours(each)):
                     trusted.setdefault(each.spec.issuer, each)
-            self._providers, self._stamp = trusted, stamp
+            self._providers, self._version = trusted, version
         return self._providers
 
     def _is_ours(self, provider: OAuth2Provider) -> bool:
         return is_our_issuer(provider.spec.issuer, self._settings)
 
-    async def _person(self, email: str, trust: BearerTrust) -> tuple[User | None, str]:
-        """Return the user who has an address, however it is written, and as whom that one acts."""
+    async def _find_user(self, email: str, trust: BearerTrust) -> tuple[User | None, str]:
+        """Return the user with this address, if any, and the subject to act as."""
         user = await find(self._store, User, user_id(email))
         if user is None and trust.allow_external_identity:
             return None, email
@@ -309,6 +296,6 @@ class ExternalBearers:
             raise Unauthenticated("user identity not found or inactive")
         return user, user.spec.subject
 
-    def _end(self, exp: float, now: datetime) -> datetime:
-        """Return when to look at a token again: its issuer may have withdrawn the key before the token ends."""
+    def _recheck_time(self, exp: float, now: datetime) -> datetime:
+        """Return the time to verify a token again: its issuer may withdraw the key before the token expires."""
         return datetime.fromtimestamp(min(exp, (now + EXTERNAL_TOKEN_CACHE).timestamp()), UTC)

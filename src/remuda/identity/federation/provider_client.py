@@ -1,16 +1,11 @@
-"""What an external OpenID provider says about itself: where its endpoints are, and with which keys it signs.
+"""Client of external OpenID providers: metadata, keys, and limits of requests.
 
-Both are read from the provider, once for all who want to know, and kept for an hour; that it could not be read, for
-some seconds. A key that we do not know makes us look again, but not more than once a minute: whoever sends us tokens
-with made-up keys must not make us ask for each. A provider has to name itself exactly as it is configured here; that is
-what keeps one provider from speaking for another.
+Metadata and keys are cached for an hour, and errors for seconds. An unknown key id causes a refresh, at most once a
+minute, so that tokens with invented key ids cause no load. The issuer in the metadata must be the configured one.
 
-Asking the servers of external providers, within limits: ten seconds, one mebibyte, no redirects, TLS, few at once.
-
-An organization's administrators choose the address of their provider, so what is asked here is theirs to choose. What
-comes back is never shown to them, and TLS keeps them from our neighbours: no server inside has a certificate for a name
-of theirs. Plain HTTP is spoken only to this machine itself, and only where an operator allows it: in development, when
-our own address is there too.
+Administrators of organizations choose the URL of their provider, so requests are limited: ten seconds, one mebibyte,
+TLS, no redirects, few at a time per server. Responses are never shown to them, and TLS keeps them from internal
+servers, which have no certificates for their names. Plain HTTP is allowed only to loopback, in development.
 """
 
 import asyncio
@@ -35,47 +30,47 @@ if TYPE_CHECKING:
     import httpx2
 
 
-_LONGEST = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 _TIME_S = 10.0
-_AT_ONCE = 4
-"""How often one server is asked at the same time: a slow one holds no more of us than that, and is not stormed."""
+_CONCURRENCY = 4
+"""Requests to one server at the same time."""
 
 
 class Fetcher:
-    """The real `Fetch`. Close it at the end."""
+    """HTTP implementation of `Fetch`."""
 
-    def __init__(self, *, allow_loopback: bool = False, time_s: float = _TIME_S, longest: int = _LONGEST) -> None:
-        self._allow_loopback, self._time_s, self._longest = allow_loopback, time_s, longest
+    def __init__(self, *, allow_loopback: bool = False, time_s: float = _TIME_S, max_bytes: int = _MAX_BYTES) -> None:
+        self._allow_loopback, self._time_s, self._max_bytes = allow_loopback, time_s, max_bytes
         self._http: httpx2.AsyncClient | None = None
-        self._making = asyncio.Lock()
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        """By server; whoever waits or asks holds its own, so it is gone after the last one."""
+        self._creating = asyncio.Lock()
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """By server. Waiting and running requests hold a reference, so an entry disappears after the last one."""
 
     async def close(self) -> None:
         if self._http is not None:
             await self._http.aclose()
 
     async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
-        """Return the answer, or raise Unavailable."""
+        """Return the response, or raise Unavailable."""
         self._check(url)
         server, http = urlsplit(url).netloc, await self._client()
 
         async def attempt() -> Fetched:
             try:
-                async with asyncio.timeout(self._time_s), self._turn(server):
+                async with asyncio.timeout(self._time_s), self._slot(server):
                     with transport_errors():
                         return await self._fetch(http, method, url, headers, body)
             except TimeoutError:
-                raise ResponseLost(f"no answer within {self._time_s:g} s") from None
+                raise ResponseLost(f"no response within {self._time_s:g} s") from None
 
-        # To the caller even a lost POST is a read: a code that may have been redeemed is of no use, the login fails.
+        # Even a lost POST counts as a read: a code that may have been redeemed is useless, and the login fails.
         return await RequestSender(server).send(attempt, name=f"{method} {url}", is_read=True)
 
-    def _turn(self, server: str) -> asyncio.Semaphore:
-        return self._turns.setdefault(server, asyncio.Semaphore(_AT_ONCE))
+    def _slot(self, server: str) -> asyncio.Semaphore:
+        return self._slots.setdefault(server, asyncio.Semaphore(_CONCURRENCY))
 
     async def _client(self) -> "httpx2.AsyncClient":
-        async with self._making:
+        async with self._creating:
             if self._http is None:
                 self._http = await asyncio.to_thread(new_client, self._time_s)
             return self._http
@@ -83,14 +78,14 @@ class Fetcher:
     async def _fetch(
         self, http: "httpx2.AsyncClient", method: str, url: str, headers: dict[str, str], body: bytes | None
     ) -> Fetched:
-        # Uncompressed, so that the limit holds for what we read into memory, too.
-        asked = {**headers, "Accept-Encoding": "identity"}
-        async with http.stream(method, url, headers=asked, content=body) as response:
+        # Uncompressed, so that the limit applies to the memory used.
+        sent = {**headers, "Accept-Encoding": "identity"}
+        async with http.stream(method, url, headers=sent, content=body) as response:
             read = bytearray()
             async for chunk in response.aiter_raw():
                 read += chunk
-                if len(read) > self._longest:
-                    raise ServerUnreachable(urlsplit(url).netloc, f"its answer is longer than {self._longest} bytes")
+                if len(read) > self._max_bytes:
+                    raise ServerUnreachable(urlsplit(url).netloc, f"its response exceeds {self._max_bytes} bytes")
             return Fetched(status=response.status_code, body=bytes(read))
 
     def _check(self, url: str) -> None:
@@ -100,13 +95,13 @@ class Fetcher:
         except ValueError:
             raise ServerUnreachable("unknown", "its address is malformed") from None
         if is_local and not self._allow_loopback:
-            raise ServerUnreachable(parts.netloc, "it is on this machine, which is not allowed")
+            raise ServerUnreachable(parts.netloc, "it is a loopback address, which is not allowed")
         if parts.scheme != "https" and not (is_local and parts.scheme == "http"):
             raise ServerUnreachable(parts.netloc, "its address does not begin with https://")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine itself."""
+    """Tell whether a host is this machine."""
     if host.rstrip(".").lower() == "localhost":
         return True
     try:
@@ -118,20 +113,20 @@ def is_loopback(host: str) -> bool:
 
 
 PublicKey = RSAKey | ECKey | OKPKey
-"""A key that verifies. A shared secret is none."""
+"""Asymmetric key that verifies signatures."""
 
 T = TypeVar("T")
 
-_KEPT_S, _LOOK_AGAIN_S, _FAILED_S = 3600.0, 60.0, 5.0
-_MOST = 1000
+_CACHE_S, _REFRESH_INTERVAL_S, _ERROR_CACHE_S = 3600.0, 60.0, 5.0
+_MAX_ISSUERS = 1000
 _OK = 200
-_LEAST_RSA_BITS = 2048
-_MOST_KEYS = 32
-"""To try them all must not take long, and no provider needs more."""
+_MIN_RSA_BITS = 2048
+_MAX_KEYS = 32
+"""Limit of the time that trying all keys takes."""
 
 
-class SelfDescription(msgspec.Struct, frozen=True):
-    """The part of a provider's discovery document that we use."""
+class ProviderMetadata(msgspec.Struct, frozen=True):
+    """Part of a provider's discovery document that is used here."""
 
     issuer: str
     authorization_endpoint: str
@@ -147,106 +142,106 @@ class _KeyDocument(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedProvider:
     read_at: float
-    about: SelfDescription
+    metadata: ProviderMetadata
     keys_read_at: float
     keys: tuple[PublicKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class _CachedError:
     at: float
     error: str
     description: str
 
 
-class Upstream:
-    """Reads and keeps what providers say."""
+class ProviderClient:
+    """Cache of the metadata and keys of external providers."""
 
     def __init__(self, *, fetch: Fetch, clock: Clock) -> None:
         self._fetch, self._clock = fetch, clock
-        self._kept: dict[str, _Kept] = {}
-        self._failed: dict[str, _Failed] = {}
-        self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._cached: dict[str, _CachedProvider] = {}
+        self._failed: dict[str, _CachedError] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def about(self, issuer: str) -> SelfDescription:
-        """Return where a provider's endpoints are."""
-        return (await self._find(issuer)).about
+    async def metadata(self, issuer: str) -> ProviderMetadata:
+        """Return the metadata of a provider."""
+        return (await self._find(issuer)).metadata
 
     async def keys(self, issuer: str, kid: str | None) -> Sequence[PublicKey]:
-        """Return the keys with this name, or all of them if the token names none."""
-        async with self._turn(issuer):
-            kept = await self._present(issuer)
-            found = named(kept.keys, kid)
-            if found or self._clock.monotonic() - kept.keys_read_at < _LOOK_AGAIN_S:
+        """Return the keys with this id, or all if it is None."""
+        async with self._lock(issuer):
+            cached = await self._current(issuer)
+            found = keys_with_id(cached.keys, kid)
+            if found or self._clock.monotonic() - cached.keys_read_at < _REFRESH_INTERVAL_S:
                 return found
-            return named((await self._asked(issuer, lambda: self._read_keys(kept))).keys, kid)
+            return keys_with_id((await self._remember(issuer, lambda: self._read_keys(cached))).keys, kid)
 
-    async def _find(self, issuer: str) -> _Kept:
-        async with self._turn(issuer):
-            return await self._present(issuer)
+    async def _find(self, issuer: str) -> _CachedProvider:
+        async with self._lock(issuer):
+            return await self._current(issuer)
 
-    def _turn(self, issuer: str) -> asyncio.Lock:
-        """Return what lets one at a time ask a provider: who has waited finds what the others were told."""
-        return self._reading.setdefault(issuer, asyncio.Lock())
+    def _lock(self, issuer: str) -> asyncio.Lock:
+        """Return the lock under which one caller reads from a provider, and others wait for its result."""
+        return self._locks.setdefault(issuer, asyncio.Lock())
 
-    async def _present(self, issuer: str) -> _Kept:
-        kept = self._kept.get(issuer)
-        if kept is not None and self._clock.monotonic() - kept.read_at < _KEPT_S:
-            return kept
-        return await self._asked(issuer, lambda: self._read(issuer))
+    async def _current(self, issuer: str) -> _CachedProvider:
+        cached = self._cached.get(issuer)
+        if cached is not None and self._clock.monotonic() - cached.read_at < _CACHE_S:
+            return cached
+        return await self._remember(issuer, lambda: self._read(issuer))
 
-    async def _asked(self, issuer: str, read: Callable[[], Awaitable[_Kept]]) -> _Kept:
-        """Remember what a provider says, or that it cannot be read."""
+    async def _remember(self, issuer: str, read: Callable[[], Awaitable[_CachedProvider]]) -> _CachedProvider:
+        """Cache the result of reading a provider, or its error."""
         failed = self._failed.get(issuer)
-        if failed is not None and self._clock.monotonic() - failed.at < _FAILED_S:
+        if failed is not None and self._clock.monotonic() - failed.at < _ERROR_CACHE_S:
             raise OAuthError(failed.error, failed.description)
         try:
-            kept = await read()
-        except OAuthError as refusal:
-            _put(self._failed, issuer, _Failed(self._clock.monotonic(), refusal.error, refusal.message))
+            cached = await read()
+        except OAuthError as error:
+            _put(self._failed, issuer, _CachedError(self._clock.monotonic(), error.error, error.message))
             raise
-        _put(self._kept, issuer, kept)
-        return kept
+        _put(self._cached, issuer, cached)
+        return cached
 
-    async def _read_keys(self, kept: _Kept) -> _Kept:
+    async def _read_keys(self, cached: _CachedProvider) -> _CachedProvider:
         return replace(
-            kept, keys_read_at=self._clock.monotonic(), keys=await read_keys(self._fetch, kept.about.jwks_uri)
+            cached, keys_read_at=self._clock.monotonic(), keys=await read_keys(self._fetch, cached.metadata.jwks_uri)
         )
 
-    async def _read(self, issuer: str) -> _Kept:
-        now, about = self._clock.monotonic(), await self._read_about(issuer)
-        return _Kept(now, about, now, await read_keys(self._fetch, about.jwks_uri))
+    async def _read(self, issuer: str) -> _CachedProvider:
+        now, metadata = self._clock.monotonic(), await self._read_metadata(issuer)
+        return _CachedProvider(now, metadata, now, await read_keys(self._fetch, metadata.jwks_uri))
 
-    async def _read_about(self, issuer: str) -> SelfDescription:
+    async def _read_metadata(self, issuer: str) -> ProviderMetadata:
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        about = await fetch_json(self._fetch, "GET", url, SelfDescription)
-        if about.issuer != issuer:
-            raise broken("it calls itself by another issuer than the one configured here")
-        if not _is_web(about.authorization_endpoint):
-            raise broken("its login page is at no address that begins with https://")
-        return about
+        metadata = await fetch_json(self._fetch, "GET", url, ProviderMetadata)
+        if metadata.issuer != issuer:
+            raise provider_error("the issuer in its metadata is not the configured one")
+        if not _is_web(metadata.authorization_endpoint):
+            raise provider_error("its authorization_endpoint does not begin with https://")
+        return metadata
 
 
-def _put(known: dict[str, T], issuer: str, value: T) -> None:
-    """Remember something of an issuer, and not of more issuers than is sensible."""
-    known.pop(issuer, None)
-    known[issuer] = value
-    while len(known) > _MOST:
-        del known[next(iter(known))]
+def _put(cache: dict[str, T], issuer: str, value: T) -> None:
+    """Store a value of an issuer, and evict the oldest beyond the limit."""
+    cache.pop(issuer, None)
+    cache[issuer] = value
+    while len(cache) > _MAX_ISSUERS:
+        del cache[next(iter(cache))]
 
 
 async def read_keys(fetch: Fetch, url: str) -> tuple[PublicKey, ...]:
-    """Return the keys that a JWKS holds, as far as they verify signatures, or raise OAuthError if it is none."""
+    """Return the signature keys of a JWKS, or raise OAuthError."""
     document = await fetch_json(fetch, "GET", url, _KeyDocument)
-    if len(document.keys) > _MOST_KEYS:
-        raise broken(f"it has more than {_MOST_KEYS} keys")
+    if len(document.keys) > _MAX_KEYS:
+        raise provider_error(f"it has more than {_MAX_KEYS} keys")
     return tuple(key for each in document.keys if (key := _public_key(each)) is not None)
 
 
-def named(keys: Sequence[PublicKey], kid: str | None) -> Sequence[PublicKey]:
-    """Return the keys with this name, or all of them if a token names none."""
+def keys_with_id(keys: Sequence[PublicKey], kid: str | None) -> Sequence[PublicKey]:
+    """Return the keys with this id, or all if it is None."""
     return keys if kid is None else [key for key in keys if key.kid == kid]
 
 
@@ -259,22 +254,22 @@ async def fetch_json(
     headers: dict[str, str] | None = None,
     body: bytes | None = None,
 ) -> T:
-    """Return what a provider answers, or raise OAuthError if it answers nothing that is of use."""
+    """Return the decoded response of a provider, or raise OAuthError."""
     try:
-        answer = await fetch(method, url, {"Accept": "application/json", **(headers or {})}, body)
+        response = await fetch(method, url, {"Accept": "application/json", **(headers or {})}, body)
     except Unavailable:
-        raise OAuthError("temporarily_unavailable", "the provider does not answer: try again later") from None
-    if answer.status != _OK:
-        raise broken(f"it answered with status {answer.status}")
+        raise OAuthError("temporarily_unavailable", "the provider does not respond: try again later") from None
+    if response.status != _OK:
+        raise provider_error(f"it responded with status {response.status}")
     try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
-        raise broken("its answer is not what OpenID Connect says") from None
+        return msgspec.json.decode(response.body, type=kind)
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deeply
+        raise provider_error("its response violates OpenID Connect") from None
 
 
-def broken(why: str) -> OAuthError:
-    """Return the refusal for a provider that does not do as it should."""
-    return OAuthError("server_error", f"the provider cannot be used: {why}; tell whoever set it up")
+def provider_error(problem: str) -> OAuthError:
+    """Return the error for a provider that violates the protocol."""
+    return OAuthError("server_error", f"the provider cannot be used: {problem}; contact its administrator")
 
 
 def _is_web(url: str) -> bool:
@@ -292,7 +287,7 @@ def _public_key(data: dict[str, Any]) -> PublicKey | None:
     try:
         key = JWKRegistry.import_key(data)
     except (JoseError, ValueError, TypeError, KeyError):
-        return None  # a kind of key that we do not know does not keep us from those that we do
-    if isinstance(key, RSAKey) and key.public_key.key_size < _LEAST_RSA_BITS:
-        return None  # somebody else may have found its private half by now
+        return None  # an unsupported type of key; others may be usable
+    if isinstance(key, RSAKey) and key.public_key.key_size < _MIN_RSA_BITS:
+        return None  # too short to be secure
     return key if isinstance(key, PublicKey) else None

@@ -1,25 +1,16 @@
-"""Which provider somebody logs in at, and whom that provider can vouch for.
+"""Providers that users log in at, and the users that each may authenticate.
 
-A provider of the whole system is the operator's choice, and its word counts for everybody. An organization's provider
-was set up by that organization's administrators, who can have it say whatever they like: believed without limit, it
-would make every administrator of some organization whoever they want to be. They can also name a domain that is not
-theirs, and make anybody a member. So such a provider is believed only about people in its organization's domain who are
-active members of that organization and have no role of the whole system; and who logs in there is nobody outside that
-organization (`ResolvedAccess.restricted_to`, `Principal.member_of_only`). Where else they are members does not count,
-because whoever made them one did not ask them. Everybody else logs in with a password, or at a provider of the system.
+A platform provider is configured by the operator and trusted for every user. An organization's own provider is set up
+by that organization's administrators, who control its claims, and who can also claim a domain and add members without
+their consent. So it is trusted only for active members in the organization's domain without platform roles, and its
+logins are limited to that organization (`ResolvedAccess.restricted_to`, `Principal.member_of_only`).
 
-A domain is the organization's that has it, and not everybody's who wishes for it (`tenancy.domains`). Nobody has proven
-that it is theirs. So a domain in which a platform administrator is never leads to an organization's own provider, and
-elsewhere people are asked before they are sent to one (`login.entry`): whoever claims the domain of a mail service must
-not have its users type their passwords where the claimant likes.
+The ownership of domains is not verified. So the domain of a platform administrator never selects an organization's own
+provider, and other users must confirm before they are redirected to one: an organization that claims the domain of a
+mail service must not collect its users' passwords.
 
-The providers of the whole system that the configuration names, as they come into the store.
-
-`seed_providers` runs at every start. It writes what is configured where the store has it otherwise, and removes what an
-earlier configuration had made and this one does not name. A provider that somebody else put there stays as it is,
-unless the configuration has one of that name: then it is the configuration's from that start on.
-
-Each provider is one write of its own, and whatever breaks off in between is done by the next start.
+Configured providers are written to the store at every start (`seed_providers`), and those that an earlier configuration
+created are removed. Other stored providers stay, unless the configuration has one of that name.
 """
 
 import re
@@ -48,22 +39,22 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
 
-class Providers:
-    """Finds them, and judges what they say."""
+class LoginProviders:
+    """Providers that users can log in at."""
 
     def __init__(self, *, store: Store, settings: IdentitySettings) -> None:
         self._store = store
         bound = (each.subject for each in settings.role_bindings if each.issuer in {LOCAL_ISSUER, settings.issuer})
-        self._powerful = frozenset(folded(each.strip()) for each in (*settings.platform_administrators, *bound))
+        self._privileged = frozenset(folded(each.strip()) for each in (*settings.platform_administrators, *bound))
         self._reserved = frozenset(map(domain_of, settings.platform_administrators))
 
     async def platform(self) -> list[OAuth2Provider]:
-        """Return the providers of the whole system at which people can log in."""
+        """Return the platform providers that users can log in at."""
         found = (await self._store.list(OAuth2Provider, index=("platform", "yes"))).items
         return [each for each in found if is_usable(each)]
 
-    async def named(self, name: str) -> OAuth2Provider | None:
-        """Return the provider with this id, or the first of the whole system of this type."""
+    async def find(self, name: str) -> OAuth2Provider | None:
+        """Return the provider with this id, or the first platform provider of this type."""
         if is_id(name):
             found = await self._get(name)
             return found if found is not None and is_usable(found) else None
@@ -72,30 +63,31 @@ class Providers:
     async def of_address(self, email: str) -> tuple[OAuth2Provider, Organization] | None:
         """Return the provider of the organization that has the domain of an address, and that organization.
 
-        In the domain of a platform administrator that is a provider of the whole system, or none.
+        For the domain of a platform administrator only a platform provider is returned.
         """
         organization = await self._owner(email)
         provider = None if organization is None else await self._get(organization.spec.provider_id)
         if organization is None or provider is None or not is_usable(provider):
             return None
-        if not _belongs(provider, organization) or (is_own(provider) and domain_of(email) in self._reserved):
+        is_reserved = is_organization_provider(provider) and domain_of(email) in self._reserved
+        if is_reserved or not _is_provider_of(provider, organization):
             return None
         return provider, organization
 
-    async def check_vouching(self, provider: OAuth2Provider, user: User) -> None:
-        """Raise OAuthError unless this provider's word about this user counts."""
+    async def check_user(self, provider: OAuth2Provider, user: User) -> None:
+        """Raise OAuthError unless this provider may authenticate this user."""
         organization = provider.metadata.labels.get(ORGANIZATION)
         if organization is None:
             return
         subject = folded(user.spec.subject.strip())
-        if subject in self._powerful or not await self._is_theirs(organization, user):
+        if subject in self._privileged or not await self._is_member_in_domain(organization, user):
             raise OAuthError(
                 "access_denied",
-                "this provider is an organization's own, and can log in only that organization's members who are in "
-                "its domain: log in with a password, or at another provider",
+                "this provider belongs to an organization, and only active members of it in its domain can log in with "
+                "it: log in with a password, or at another provider",
             )
 
-    async def _is_theirs(self, organization: str, user: User) -> bool:
+    async def _is_member_in_domain(self, organization: str, user: User) -> bool:
         owner = await self._owner(user.spec.subject)
         if owner is None or owner.name != organization:
             return False
@@ -112,86 +104,86 @@ class Providers:
 
 
 def is_usable(provider: OAuth2Provider) -> bool:
-    """Tell whether people can log in at a provider.
+    """Tell whether users can log in at a provider.
 
-    GitHub, for one, has no OpenID Connect for them; and where we are no client, only the provider's tokens count.
+    GitHub does not support OpenID Connect. Without a client id only the provider's bearer tokens are accepted.
     """
     spec = provider.spec
     return spec.type != "github" and bool(spec.issuer and spec.client_id) and not provider.is_deleting
 
 
-def is_own(provider: OAuth2Provider) -> bool:
-    """Tell whether a provider is an organization's own, and not one of the whole system."""
+def is_organization_provider(provider: OAuth2Provider) -> bool:
+    """Tell whether a provider belongs to an organization and not to the platform."""
     return ORGANIZATION in provider.metadata.labels
 
 
 def domain_of(email: str) -> str:
-    """Return the domain of an address, in lower case; nothing if it is no address."""
+    """Return the domain of an address in lower case, or an empty string."""
     local, _, domain = folded(email.strip()).rpartition("@")
     return domain if local and domain else ""
 
 
-def _belongs(provider: OAuth2Provider, organization: Organization) -> bool:
+def _is_provider_of(provider: OAuth2Provider, organization: Organization) -> bool:
     owner = provider.metadata.labels.get(ORGANIZATION)
     return owner == (None if organization.spec.provider_scope == "global" else organization.name)
 
 
 CONFIGURED = f"{OURS}/configured"
-"""Annotation: the configuration has made it, and the configuration removes it."""
+"""Annotation of providers that the configuration created and may remove."""
 
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
 
 
 def provider_id(name: str) -> str:
-    """Return the id of a configured provider: existing installations derive it as they do that of a role."""
+    """Return the id of a configured provider, derived as existing installations do."""
     return role_id(name)
 
 
 def check_providers(settings: IdentitySettings) -> None:
-    """Raise Invalid if a provider of the configuration is of no use, or asks for what must not be."""
+    """Raise Invalid if a configured provider is unusable or unsafe."""
     trusted: dict[str, str] = {}
     for name, provider in settings.providers.items():
-        place = f"providers.{name}"
-        _check_provider(place, provider, settings)
+        field = f"providers.{name}"
+        _check_provider(field, provider, settings)
         if provider.bearer_trust is not None:
-            _check_trust(f"{place}.bearer_trust", provider.bearer_trust)
+            _check_trust(f"{field}.bearer_trust", provider.bearer_trust)
             other = trusted.setdefault(provider.issuer, name)
             if other != name:
-                problem = f"trusts the same issuer as {other} does"
-                raise Invalid(f"{place}.bearer_trust", problem, remedy="leave one of them out")
+                problem = f"trusts the same issuer as {other}"
+                raise Invalid(f"{field}.bearer_trust", problem, remedy="remove one of them")
 
 
 async def seed_providers(store: Store, providers: Mapping[str, PlatformProvider]) -> None:
-    """Make the providers in the store what the configuration says."""
-    wanted = {provider_id(name): _stored(name, provider) for name, provider in providers.items()}
-    for each in wanted.values():
+    """Write the configured providers to the store, and remove those no longer configured."""
+    desired = {provider_id(name): _stored(name, provider) for name, provider in providers.items()}
+    for each in desired.values():
         await seed(store, each, partial(_as_configured, each))
     for each in (await store.list(OAuth2Provider, index=("platform", "yes"))).items:
-        if CONFIGURED in each.metadata.annotations and each.name not in wanted and not each.is_deleting:
+        if CONFIGURED in each.metadata.annotations and each.name not in desired and not each.is_deleting:
             await _remove(store, each)
 
 
-def _check_provider(place: str, provider: PlatformProvider, settings: IdentitySettings) -> None:
-    if not _NAME.fullmatch(place.removeprefix("providers.")):
+def _check_provider(field: str, provider: PlatformProvider, settings: IdentitySettings) -> None:
+    if not _NAME.fullmatch(field.removeprefix("providers.")):
         remedy = "write up to 63 letters, digits, dashes, dots and underscores"
-        raise Invalid(place, "has no name that people can be shown", remedy=remedy)
+        raise Invalid(field, "is not a valid name", remedy=remedy)
     if is_our_issuer(provider.issuer, settings):
-        raise Invalid(f"{place}.issuer", "is our own", remedy="name the issuer of somebody else")
-    check_issuer(provider.issuer, f"{place}.issuer")
+        raise Invalid(f"{field}.issuer", "is our own issuer", remedy="set the issuer of an external provider")
+    check_issuer(provider.issuer, f"{field}.issuer")
     if not provider.client_id and provider.bearer_trust is None:
-        remedy = "add a client_id, so that people can log in there, or bearer_trust, so that its tokens are believed"
-        raise Invalid(place, "is of no use", remedy=remedy)
+        remedy = "add a client_id, so that users can log in there, or bearer_trust, so that its tokens are accepted"
+        raise Invalid(field, "is not usable", remedy=remedy)
 
 
-def _check_trust(place: str, trust: BearerTrust) -> None:
+def _check_trust(field: str, trust: BearerTrust) -> None:
     if not trust.audience:
-        raise Invalid(f"{place}.audience", "is empty", remedy="write what its tokens have to name in aud")
+        raise Invalid(f"{field}.audience", "is empty", remedy="set the audience that its tokens have in aud")
     if not set(trust.signing_algorithms) <= set(ALGORITHMS):
         remedy = f"choose from {', '.join(ALGORITHMS)}"
-        raise Invalid(f"{place}.signing_algorithms", "has one that we do not take", remedy=remedy)
+        raise Invalid(f"{field}.signing_algorithms", "has an unsupported algorithm", remedy=remedy)
     if trust.groups_claim and "://" not in trust.groups_claim:
-        remedy = "name a claim that only this issuer can mean, such as https://example.com/groups"
-        raise Invalid(f"{place}.groups_claim", "is no URL", remedy=remedy)
+        remedy = "use a claim name that is unique to this issuer, such as https://example.com/groups"
+        raise Invalid(f"{field}.groups_claim", "is not a URL", remedy=remedy)
 
 
 def _stored(name: str, provider: PlatformProvider) -> OAuth2Provider:
@@ -207,10 +199,10 @@ def _stored(name: str, provider: PlatformProvider) -> OAuth2Provider:
     )
 
 
-def _as_configured(wanted: OAuth2Provider, found: OAuth2Provider) -> OAuth2Provider:
+def _as_configured(desired: OAuth2Provider, found: OAuth2Provider) -> OAuth2Provider:
     if found.is_deleting:
         structlog.get_logger().warning(
-            "a provider that is configured again has yet to go: let no organization name it, then start again",
+            "a configured provider is still being deleted: remove it from all organizations, then restart",
             provider=found.name,
         )
         return found
@@ -218,13 +210,13 @@ def _as_configured(wanted: OAuth2Provider, found: OAuth2Provider) -> OAuth2Provi
         found,
         metadata=replace(
             found.metadata,
-            labels={**found.metadata.labels, **wanted.metadata.labels},
-            annotations={**found.metadata.annotations, **wanted.metadata.annotations},
+            labels={**found.metadata.labels, **desired.metadata.labels},
+            annotations={**found.metadata.annotations, **desired.metadata.annotations},
         ),
-        spec=replace(wanted.spec, tags=found.spec.tags),
+        spec=replace(desired.spec, tags=found.spec.tags),
     )
 
 
 async def _remove(store: Store, provider: OAuth2Provider) -> None:
-    with suppress(NotFound):  # another process was faster
+    with suppress(NotFound):  # another process deleted it
         await store.delete(OAuth2Provider, provider.name, uid=provider.uid)

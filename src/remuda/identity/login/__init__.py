@@ -1,1 +1,1 @@
-"""What browsers are shown: logging in and out, connecting devices, passwords."""
+"""Pages for browsers: login, logout, account, device authorization, passwords."""

@@ -1,16 +1,12 @@
-"""One's own account: who one is here, and what acts in one's name, each of which can be ended.
+"""Account page and password pages.
 
-Whoever is not logged in is asked to. What can be ended is what the page shows: its buttons count only from the browser
-and the login that it was shown to, and only for what is that user's own.
+The account page shows a user's sessions and browser logins, and ends them. A form of it is valid only in the browser
+and the login that it was rendered for. A login through an organization's own provider is limited to that organization:
+the page shows and ends only what belongs to the same organization (`_AccountScope`).
 
-A login at an organization's own provider is that organization's word alone. Its page is about that organization: it
-shows and ends the sessions and logins that came of the same word, and nothing else of the user's (`_Reach`).
-
-Setting a password: by a link that an administrator made, or by the present password.
-
-Both are forms that only whoever knows a secret can send, so neither needs to know who is logged in. Passwords belong to
-users of the whole system. That is why making a link asks for the right to change users *everywhere*: a user may be in
-several organizations, and an administrator of one of them who could set the password would be that user in all others.
+A password is set with a link that an administrator created, or with the current password. Passwords belong to users of
+the whole system, and a user may be a member of several organizations. That is why creating a link needs the permission
+to update users *everywhere*.
 """
 
 from collections.abc import Sequence
@@ -23,10 +19,10 @@ from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
-from remuda.identity.login.audit import Records
-from remuda.identity.login.browser_sessions import LoggedIn, Logins
+from remuda.identity.login.audit import LoginAudit
+from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import BrowserRequest, BrowserRequestReader, Leaving, Overview, Pending, States
-from remuda.identity.login.login_pages import WRONG, Attempts, LoginPages
+from remuda.identity.login.login_pages import LOGIN_FAILED, Attempts, LoginPages
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, Pages, SessionRow, provider_name
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT
@@ -48,16 +44,18 @@ from remuda.store.logs import Record
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
+class _AccountScope:
+    """Sessions and logins that one login may show and end."""
+
     organization: str
-    """The one that vouches for the login, if one does."""
+    """The organization whose own provider the user logged in with, or empty."""
     sessions: Sequence[Session]
     logins: Sequence[BrowserLogin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPage:
-    """Shows accounts."""
+    """Account page of the logged-in user."""
 
     store: Store
     settings: IdentitySettings
@@ -65,70 +63,69 @@ class AccountPage:
     requests: BrowserRequestReader
     states: States
     pages: Pages
-    logins: Logins
+    logins: BrowserLogins
     sessions: Sessions
     clients: Clients
     passwords: Passwords
-    records: Records
-    entry: LoginPages
+    records: LoginAudit
+    login: LoginPages
 
-    async def show(self, visit: BrowserRequest) -> HtmlPage | Redirect:
-        """Show who is logged in, or ask."""
-        known = await self.logins.find(visit.cookie)
-        if known is None:
-            return await self.entry.ask(visit, Pending())
+    async def show(self, request: BrowserRequest) -> HtmlPage | Redirect:
+        """Show the account of the logged-in user, or the login page."""
+        current = await self.logins.find(request.cookie)
+        if current is None:
+            return await self.login.show_login(request, Pending())
         return self.pages.account(
-            await self._view(known),
-            state=self.states.seal(Overview(), browser=visit.cookie),
-            leaving=self.states.seal(Leaving(), browser=visit.cookie),
+            await self._view(current),
+            state=self.states.seal(Overview(), browser=request.cookie),
+            logout_state=self.states.seal(Leaving(), browser=request.cookie),
         )
 
-    async def change(self, visit: BrowserRequest, form: AccountForm) -> HtmlPage | Redirect:
-        """End a session, or a login in another browser. What is gone by now is ended already."""
-        self.states.open(Overview, form.state, browser=visit.cookie)
-        known = await self.logins.find(visit.cookie)
-        if known is None:
-            return await self.entry.ask(visit, Pending())
-        await self._end(visit, known, form)
+    async def change(self, request: BrowserRequest, form: AccountForm) -> HtmlPage | Redirect:
+        """End a session, or a login in another browser. One that no longer exists counts as ended."""
+        self.states.open(Overview, form.state, browser=request.cookie)
+        current = await self.logins.find(request.cookie)
+        if current is None:
+            return await self.login.show_login(request, Pending())
+        await self._end_selected(request, current, form)
         return Redirect(f"{self.settings.issuer}{ACCOUNT}")
 
-    async def _end(self, visit: BrowserRequest, known: LoggedIn, form: AccountForm) -> None:
-        user, reach = known.user, await self._reach(known)
-        for session in reach.sessions:
+    async def _end_selected(self, request: BrowserRequest, current: ActiveLogin, form: AccountForm) -> None:
+        user, scope = current.user, await self._scope(current)
+        for session in scope.sessions:
             if session.name == form.session:
-                await self.sessions.end(session, log=await self.records.succeeded(visit, user))
-        for login in reach.logins:
+                await self.sessions.end(session, log=await self.records.succeeded(request, user))
+        for login in scope.logins:
             if login.name == form.login:
-                await self.logins.end(login, log=await self.records.succeeded(visit, user))
+                await self.logins.end(login, log=await self.records.succeeded(request, user))
 
-    async def _reach(self, known: LoggedIn) -> _Reach:
-        """Return what a login can show and end."""
-        user, login = known.user, known.login
+    async def _scope(self, current: ActiveLogin) -> _AccountScope:
+        user, login = current.user, current.login
         sessions, logins = await self.logins.sessions_of(user.name), await self.logins.logins_of(user)
         organization = await provider_organization(self.store, login.spec.provider)
         if not organization:
-            return _Reach("", sessions, logins)
+            return _AccountScope("", sessions, logins)
         own = (await self.store.list_names(OAuth2Provider, labels={ORGANIZATION: organization})).items
-        # Ending a login ends all its sessions, and some may be older than this organization's word for it.
+        # Ending a login ends all its sessions, and some may not belong to this organization.
         others = {each.spec.login for each in sessions if each.spec.organization != organization}
-        return _Reach(
+        return _AccountScope(
             organization,
             [each for each in sessions if each.spec.organization == organization],
             [each for each in logins if each.spec.provider in own and each.name not in others],
         )
 
-    async def _view(self, known: LoggedIn) -> AccountView:
-        user, login = known.user, known.login
-        reach = await self._reach(known)
-        others = [each for each in reach.logins if each.name != login.name]
+    async def _view(self, current: ActiveLogin) -> AccountView:
+        user, login = current.user, current.login
+        scope = await self._scope(current)
+        others = [each for each in scope.logins if each.name != login.name]
         return AccountView(
             email=user.spec.subject,
             here=await self._browser(login),
-            memberships=await self._memberships(user, reach.organization),
-            is_administrator=not reach.organization and role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
-            sessions=sorted([await self._session(each, login) for each in reach.sessions], key=SessionRow.order),
+            memberships=await self._memberships(user, scope.organization),
+            is_administrator=not scope.organization and role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
+            sessions=sorted([await self._session(each, login) for each in scope.sessions], key=SessionRow.order),
             elsewhere=sorted([await self._browser(each) for each in others], key=BrowserRow.order),
-            has_password=not reach.organization and await self.passwords.has_password(user.name),
+            has_password=not scope.organization and await self.passwords.has_password(user.name),
         )
 
     def _roles(self, user: User) -> frozenset[str]:
@@ -147,7 +144,7 @@ class AccountPage:
         spec = session.spec
         return SessionRow(
             id=session.name,
-            client=await self.clients.called(spec.client),
+            client=await self.clients.display_name(spec.client),
             began=session.metadata.creation_timestamp or spec.authenticated,
             used=spec.refreshed,
             is_from_here=spec.login == login.name,
@@ -160,85 +157,85 @@ class AccountPage:
         if not login.spec.provider:
             return ""
         provider = await find(self.store, OAuth2Provider, login.spec.provider)
-        return "a provider that is gone by now" if provider is None else provider_name(provider)
+        return "a deleted provider" if provider is None else provider_name(provider)
 
 
 UPDATE_USERS = permission("users", "update")
-"""The right that making a link needs, everywhere."""
+"""Permission that creating a password link needs, everywhere."""
 
-_DONE = ("Your password is set", "You were logged out everywhere: log in with it from now on.")
-_UNAUTHORIZED, _BAD = 401, 400
+_DONE = ("Your password is set", "You are logged out everywhere. Log in with the new password.")
+_UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordPages:
-    """Sets passwords."""
+    """Pages that set passwords."""
 
     store: Store
     settings: IdentitySettings
     requests: BrowserRequestReader
     pages: Pages
-    logins: Logins
+    logins: BrowserLogins
     passwords: Passwords
     attempts: Attempts
-    records: Records
+    records: LoginAudit
 
     async def make_link(self, context: Context, subject: str) -> PasswordLinkRead:
-        """Return a link by which a user can choose a password, in the place of any earlier one."""
+        """Return a link that lets a user set a password once. It replaces any earlier link."""
         allow_everywhere(context.principal, UPDATE_USERS)
         user = await self.store.get(User, user_id(subject))
-        made = await self.passwords.make_link(user.name, log=await self._link_records(context, user))
-        link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
-        return PasswordLinkRead(link=link, expiry=made.expires)
+        created = await self.passwords.make_link(user.name, log=await self._link_records(context, user))
+        link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={created.secret.reveal()}")
+        return PasswordLinkRead(link=link, expiry=created.expires)
 
-    async def show(self, visit: BrowserRequest, link: str) -> HtmlPage:
-        """Ask for a new password."""
+    async def show(self, request: BrowserRequest, link: str) -> HtmlPage:
+        """Show the form for a new password."""
         if not link:
-            known = await self.logins.find(visit.cookie)
-            return self.pages.password(email="" if known is None else known.user.spec.subject)
+            current = await self.logins.find(request.cookie)
+            return self.pages.password(email="" if current is None else current.user.spec.subject)
         return self.pages.password(link=link, email=(await self.passwords.user_of_link(link)).spec.subject)
 
-    async def choose(self, visit: BrowserRequest, form: PasswordForm) -> HtmlPage:
-        """Take a new password."""
+    async def choose(self, request: BrowserRequest, form: PasswordForm) -> HtmlPage:
+        """Set a new password from the form."""
         chosen = form.chosen or Secret("")
         if form.link:
             user = await self.passwords.user_of_link(form.link)
-            if problem := _difference(form):
-                return self._again(form, user.spec.subject, problem)
-            log = await self.records.succeeded(visit, user)
+            if problem := _mismatch(form):
+                return self._retry(form, user.spec.subject, problem)
+            log = await self.records.succeeded(request, user)
             try:
                 await self.passwords.set_by_link(form.link, chosen, log=log)
             except Invalid as invalid:
-                return self._again(form, user.spec.subject, invalid.message)
+                return self._retry(form, user.spec.subject, invalid.message)
             return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
-        return await self._change(visit, form, chosen)
+        return await self._change_with_password(request, form, chosen)
 
     async def _link_records(self, context: Context, user: User) -> Sequence[Record]:
-        """Tell the organizations that the user is a member of, and the system, which comes last: failures are its."""
-        told = [*await audited_organizations(self.store, user), None]
-        witnessed = (context.audit(PASSWORD.plural, user.name, organization=each) for each in told)
-        return [record for records in witnessed for record in records]
+        """Return audit records for the user's organizations and, last, for the system, which also receives failures."""
+        organizations = [*await audited_organizations(self.store, user), None]
+        audited = (context.audit(PASSWORD.plural, user.name, organization=each) for each in organizations)
+        return [record for records in audited for record in records]
 
-    async def _change(self, visit: BrowserRequest, form: PasswordForm, chosen: Secret) -> HtmlPage:
+    async def _change_with_password(self, request: BrowserRequest, form: PasswordForm, chosen: Secret) -> HtmlPage:
         account = user_id(form.email)
-        self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
-        is_right = await self.passwords.verify(account, form.password or Secret(""))
+        self.attempts.password(account, peer=request.peer, browser=request.known_browser.id_for(account))
+        is_valid = await self.passwords.verify(account, form.password or Secret(""))
         user = await find(self.store, User, account)
-        if user is None or not user.is_active or not is_right:
-            await self.records.failed(visit, user)
-            return self.pages.password(email=form.email, problem=WRONG, status=_UNAUTHORIZED)
-        if problem := _difference(form):
-            return self._again(form, form.email, problem)
+        if user is None or not user.is_active or not is_valid:
+            await self.records.failed(request, user)
+            return self.pages.password(email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED)
+        if problem := _mismatch(form):
+            return self._retry(form, form.email, problem)
         try:
-            log = await self.records.succeeded(visit, user)
+            log = await self.records.succeeded(request, user)
             await self.passwords.set_password(user.name, chosen, log=log)
         except Invalid as invalid:
-            return self._again(form, form.email, invalid.message)
+            return self._retry(form, form.email, invalid.message)
         return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
 
-    def _again(self, form: PasswordForm, email: str, problem: str) -> HtmlPage:
-        return self.pages.password(link=form.link, email=email, problem=problem, status=_BAD)
+    def _retry(self, form: PasswordForm, email: str, problem: str) -> HtmlPage:
+        return self.pages.password(link=form.link, email=email, problem=problem, status=_BAD_REQUEST)
 
 
-def _difference(form: PasswordForm) -> str:
-    return "" if form.chosen == form.again else "The two new passwords are not the same: type them again."
+def _mismatch(form: PasswordForm) -> str:
+    return "" if form.chosen == form.again else "The two new passwords differ: enter them again."

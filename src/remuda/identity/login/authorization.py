@@ -1,12 +1,8 @@
-"""The authorization request: what a client asks, what is wrong with it, and how it is answered.
+"""Authorization requests (RFC 6749, RFC 7636, OpenID Connect Core).
 
-Whoever cannot be shown to be a registered client at its registered address gets a page and is never sent anywhere; this
-is the only thing that stands between us and an open redirect (`redirects` says which addresses are registered ones).
-Everything after that is told to the client at its address, with the `state` it sent and our `iss` (RFC 9207).
-
-PKCE is demanded of clients that cannot keep a secret, and only S256: with `plain`, whoever sees the request has it all.
-
-ID tokens that clients show us again, to say whom they mean (`id_token_hint`).
+An unknown client, or a redirect URI that is not registered, gets an error page and never a redirect: this prevents an
+open redirect. Every later error is sent to the redirect URI with the client's `state` and our `iss` (RFC 9207). Public
+clients must use PKCE with S256.
 """
 
 import re
@@ -29,12 +25,12 @@ _Long = Annotated[str, msgspec.Meta(max_length=2048)]
 _Hint = Annotated[str, msgspec.Meta(max_length=8192)]
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-_WHOLE = re.compile(r"[0-9]{1,9}")
+_SECONDS = re.compile(r"[0-9]{1,9}")
 _PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 
 
 class AuthorizationRequest(Parameters, frozen=True, omit_defaults=True):
-    """The parameters of RFC 6749, RFC 7636 and OpenID Connect. All are text, so that a client is told what is wrong."""
+    """Parameters of an authorization request. All are strings, so that every error can be sent to the client."""
 
     client_id: _Short = ""
     redirect_uri: _Long = ""
@@ -57,23 +53,22 @@ class AuthorizationRequest(Parameters, frozen=True, omit_defaults=True):
     registration: _Long = ""
 
 
-def check_address(request: AuthorizationRequest, client: OAuth2Client | None) -> OAuth2Client:
-    """Return the client that asks, if the request is from one and says an address of its own."""
+def check_redirect_uri(request: AuthorizationRequest, client: OAuth2Client | None) -> OAuth2Client:
+    """Return the client of a request, or raise Malformed if it is unknown or the redirect URI is not registered."""
     for name, value in (("client_id", request.client_id), ("redirect_uri", request.redirect_uri)):
         if not value:
-            raise Malformed(f"The application did not say its {name}: tell whoever runs it.")
+            raise Malformed(f"The application sent no {name}: contact its operator.")
     if client is None:
-        raise Malformed("No application is registered under this client_id: tell whoever runs the application.")
+        raise Malformed("No application is registered with this client_id: contact the operator of the application.")
     if not allows_redirect(client, request.redirect_uri):
         raise Malformed(
-            "The application wants you sent to an address that is not registered for it, so you stay here: "
-            "tell whoever runs it that redirect_uri has to be a registered one, letter by letter."
+            "The redirect_uri of the application is not registered: contact the operator of the application."
         )
     return client
 
 
 def check_request(request: AuthorizationRequest, client: OAuth2Client) -> None:
-    """Raise OAuthError, in the order that clients rely on, if it is not a request that we can answer."""
+    """Raise OAuthError, in the order that clients rely on, if the request is not supported."""
     if request.request:
         raise OAuthError("request_not_supported", "request is not supported: send each parameter on its own")
     if request.request_uri:
@@ -85,7 +80,7 @@ def check_request(request: AuthorizationRequest, client: OAuth2Client) -> None:
     if request.response_mode not in {"", "query"}:
         raise OAuthError("request_not_supported", "response_mode is not supported: use query")
     _check_challenge(request, is_public=client.spec.is_public)
-    _check_asking(request)
+    _check_prompt(request)
 
 
 def _check_challenge(request: AuthorizationRequest, *, is_public: bool) -> None:
@@ -93,20 +88,20 @@ def _check_challenge(request: AuthorizationRequest, *, is_public: bool) -> None:
     if method not in {"", "plain", "S256"}:
         raise OAuthError("invalid_request", "code_challenge_method is not supported: use S256")
     if challenge and not _CHALLENGE.fullmatch(challenge):
-        raise OAuthError("invalid_request", "code_challenge is malformed: send 43 to 128 of the unreserved characters")
+        raise OAuthError("invalid_request", "code_challenge is malformed: send 43 to 128 unreserved characters")
     if method and not challenge:
         raise OAuthError("invalid_request", "code_challenge is missing: send it with its code_challenge_method")
     if is_public and (not challenge or method != "S256"):
         raise OAuthError("invalid_request", "this client has no secret: send a code_challenge with the method S256")
 
 
-def _check_asking(request: AuthorizationRequest) -> None:
-    asked = prompts(request)
-    if asked - _PROMPTS:
+def _check_prompt(request: AuthorizationRequest) -> None:
+    requested = prompts(request)
+    if requested - _PROMPTS:
         raise OAuthError("invalid_request", f"prompt is not supported: use {', '.join(sorted(_PROMPTS))}")
-    if "none" in asked and len(asked) > 1:
-        raise OAuthError("invalid_request", "prompt has none and something besides: send none alone")
-    if request.max_age and not _WHOLE.fullmatch(request.max_age):
+    if "none" in requested and len(requested) > 1:
+        raise OAuthError("invalid_request", "prompt has none together with other values: send none alone")
+    if request.max_age and not _SECONDS.fullmatch(request.max_age):
         raise OAuthError("invalid_request", "max_age is malformed: send a number of seconds")
 
 
@@ -114,8 +109,8 @@ def prompts(request: AuthorizationRequest) -> frozenset[str]:
     return frozenset(request.prompt.split())
 
 
-def upstream_wishes(request: AuthorizationRequest | None, email: str) -> Mapping[str, str]:
-    """Return what of a client's request a provider is told, for whoever has this address, if it is known."""
+def provider_parameters(request: AuthorizationRequest | None, email: str) -> Mapping[str, str]:
+    """Return the parameters of a client's request that are forwarded to an external provider."""
     if request is None:
         return {"login_hint": email}
     return {
@@ -127,7 +122,7 @@ def upstream_wishes(request: AuthorizationRequest | None, email: str) -> Mapping
 
 
 def is_fresh(request: AuthorizationRequest, authenticated: datetime | None, now: datetime) -> bool:
-    """Tell whether a login of that time is good enough; with a `max_age` of 0 none is."""
+    """Tell whether a login of that time satisfies the request. With a `max_age` of 0 none does."""
     if prompts(request) & {"login", "select_account"}:
         return False
     if not request.max_age:
@@ -135,19 +130,19 @@ def is_fresh(request: AuthorizationRequest, authenticated: datetime | None, now:
     return authenticated is not None and (now - authenticated).total_seconds() < int(request.max_age)
 
 
-def answer_location(request: AuthorizationRequest, issuer: str, answer: Mapping[str, str]) -> str:
-    """Return where the browser is sent with an answer."""
-    told = {**answer, **({"state": request.state} if request.state else {}), "iss": issuer}
-    return with_query(request.redirect_uri, told)
+def response_location(request: AuthorizationRequest, issuer: str, parameters: Mapping[str, str]) -> str:
+    """Return the redirect URI with the parameters of a response."""
+    sent = {**parameters, **({"state": request.state} if request.state else {}), "iss": issuer}
+    return with_query(request.redirect_uri, sent)
 
 
-def error_location(request: AuthorizationRequest, issuer: str, refusal: OAuthError) -> str:
-    """Return where the browser is sent with a refusal."""
-    return answer_location(request, issuer, {"error": refusal.error, "error_description": refusal.message})
+def error_location(request: AuthorizationRequest, issuer: str, error: OAuthError) -> str:
+    """Return the redirect URI with an error response."""
+    return response_location(request, issuer, {"error": error.error, "error_description": error.message})
 
 
-async def hinted(tokens: Tokens, token: str) -> IdClaims | None:
-    """Return what an ID token of ours says, whenever it was made; None if it is not ours, and so says nothing."""
+async def read_id_token_hint(tokens: Tokens, token: str) -> IdClaims | None:
+    """Return the claims of an ID token that we issued, even an expired one, or None."""
     try:
         return await tokens.read(token, ID) if token else None
     except Unauthenticated:

@@ -1,18 +1,11 @@
-"""Logins in browsers: who is logged in where, so that the next client need not ask.
+"""Logins in browsers, found by the hash of the browser's cookie.
 
-A login is good for twelve hours, while its user is active and has not been given another password since. It is found by
-the hash of the browser's cookie. Logging in again in the same browser as the same user goes on with the same login,
-under a new cookie.
+A login is valid for twelve hours, while its user is active and the password has not changed since. A second login as
+the same user in the same browser updates the stored login and replaces the cookie.
 
-Logging out ends a login and every session that came of it. It is one write, the mark `ended`, from which on the login
-is not believed, and no code of its becomes a session any more. The sessions and the deletion follow at once, and are
-made up for by the login's controller, or when the user logs out again, should this process not get to it.
-
-Who looks at a page that is not identity's own: whoever is logged in in that browser, with that one's rights.
-
-It is the same one, with the same rights, as a token would have that came of the same login, and for as long as the
-login is good. Only what cannot be asked for from another site, and changes nothing, may be answered on the cookie's
-word: there is no token in the request that another site could not have sent along.
+Logout is one write that sets `ended`. From then on the login is invalid and no authorization code of it becomes a
+session. Its sessions and the login are deleted next; after a crash the controller of logins, or the next logout,
+completes this.
 """
 
 from collections.abc import Sequence
@@ -41,52 +34,55 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-LIFE = timedelta(hours=12)
-"""How long a login in a browser is good."""
+LOGIN_LIFETIME = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedIn:
-    """Who is logged in, and by which login."""
+class ActiveLogin:
+    """Valid login of an active user."""
 
     user: User
     login: BrowserLogin
 
 
-class Logins:
-    """Keeps them."""
+class BrowserLogins:
+    """Logins in browsers."""
 
     def __init__(self, *, store: Store, clock: Clock, randomness: Randomness, sessions: Sessions) -> None:
         self._store, self._clock, self._randomness, self._sessions = store, clock, randomness, sessions
 
-    async def find(self, cookie: str) -> LoggedIn | None:
-        """Return who is logged in in the browser with this cookie."""
+    async def find(self, cookie: str) -> ActiveLogin | None:
+        """Return the valid login of the browser with this cookie, or None."""
         login = await self._login(cookie)
         user = None if login is None else await self._user(login)
-        return None if login is None or user is None else LoggedIn(user, login)
+        return None if login is None or user is None else ActiveLogin(user, login)
 
     async def begin(
-        self, user: User, *, cookie: str, provider: str, before: LoggedIn | None, log: Sequence[Record] = ()
-    ) -> LoggedIn:
-        """Log a user in, in the browser that is given this cookie; `before` is who was logged in there."""
+        self, user: User, *, cookie: str, provider: str, previous: ActiveLogin | None, log: Sequence[Record] = ()
+    ) -> ActiveLogin:
+        """Log a user in, in the browser that receives this cookie. `previous` is its login so far."""
         now = self._clock.now()
         spec = BrowserLoginSpec(
-            user=user.name, cookie_hash=token_hash(cookie), provider=provider, authenticated=now, expires=now + LIFE
+            user=user.name,
+            cookie_hash=token_hash(cookie),
+            provider=provider,
+            authenticated=now,
+            expires=now + LOGIN_LIFETIME,
         )
-        if before is not None and before.user.name == user.name:
-            with suppress(Conflict, NotFound):  # it has just ended, or somebody logged in by it in another window
-                return LoggedIn(user, await self._store.update(replace(before.login, spec=spec), log=log))
-        elif before is not None:
-            await self._delete(before.login)
+        if previous is not None and previous.user.name == user.name:
+            with suppress(Conflict, NotFound):  # it has just ended, or another window logged in with it
+                return ActiveLogin(user, await self._store.update(replace(previous.login, spec=spec), log=log))
+        elif previous is not None:
+            await self._delete(previous.login)
         name, labels = random_id(self._randomness), {USER_LABEL: user.name}
         metadata = Metadata(name=name, labels=labels, owner_references=(USER.owner(user),))
         login = await self._store.create(BrowserLogin(metadata=metadata, spec=spec), log=log)
-        return LoggedIn(user, login)
+        return ActiveLogin(user, login)
 
     async def end(self, login: BrowserLogin, log: Sequence[Record] = ()) -> None:
-        """Log out: end a login, and what came of it. One that is gone is ended already."""
+        """End a login and its sessions. One that no longer exists counts as ended."""
 
-        async def mark() -> BrowserLogin | None:
+        async def set_ended() -> BrowserLogin | None:
             found = await find(self._store, BrowserLogin, login.name)
             if found is None or found.spec.ended is not None:
                 return found
@@ -96,23 +92,23 @@ class Logins:
             except NotFound:
                 return None
 
-        marked = await retry_on_conflict(mark)
-        if marked is not None:
-            await self._clear(marked)
+        ended = await retry_on_conflict(set_ended)
+        if ended is not None:
+            await self._finish(ended)
 
-    async def see_through(self, cookie: str) -> None:
-        """Finish the logout in the browser with this cookie, if one broke off there."""
+    async def finish_logout(self, cookie: str) -> None:
+        """Complete an interrupted logout in the browser with this cookie."""
         login = await self._login(cookie)
         if login is not None and login.spec.ended is not None:
-            await self._clear(login)
+            await self._finish(login)
 
     async def sessions_of(self, user: str) -> list[Session]:
-        """Return the sessions of a user that are not over."""
+        """Return the active sessions of a user."""
         found = (await self._store.list(Session, labels={USER_LABEL: user})).items
         return [each for each in found if self._sessions.is_alive(each)]
 
     async def logins_of(self, user: User) -> list[BrowserLogin]:
-        """Return the logins of a user in all browsers."""
+        """Return the valid logins of a user in all browsers."""
         found = (await self._store.list(BrowserLogin, labels={USER_LABEL: user.name})).items
         return [each for each in found if await self._user(each) is not None]
 
@@ -123,14 +119,14 @@ class Logins:
         return found[0] if found else None
 
     async def _user(self, login: BrowserLogin) -> User | None:
-        """Return whose login it is, if it is good."""
+        """Return the user of a login, or None if the login is not valid."""
         spec = login.spec
         if not spec.is_good(self._clock.now()) or not await provider_exists(self._store, spec.provider):
             return None
         user = await find_active_user(self._store, spec.user)
         return None if await has_newer_password(self._store, spec.user, spec.authenticated) else user
 
-    async def _clear(self, login: BrowserLogin) -> None:
+    async def _finish(self, login: BrowserLogin) -> None:
         await self._sessions.end_of_login(login.spec.user, login.name)
         await self._delete(login)
 
@@ -140,29 +136,33 @@ class Logins:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Viewers:
-    """Knows them by the cookies of their browsers."""
+class BrowserAuthenticator:
+    """Authentication of pages outside identity by the browser's cookie.
+
+    The principal has the same permissions as a token of the same login. Use it only for reads that other sites cannot
+    trigger: a cookie does not protect against cross-site requests.
+    """
 
     store: Store
     cookie: BrowserCookie
-    logins: Logins
+    logins: BrowserLogins
     permissions: Permissions
 
     async def find(self, cookies: str) -> Principal:
-        """Return who is logged in in the browser that sent these cookies, or raise Unauthenticated."""
+        """Return the principal that is logged in in the browser with these cookies, or raise Unauthenticated."""
         value = self.cookie.read(cookies)
-        known = await self.logins.find(value) if value else None
-        if known is None:
-            raise Unauthenticated("nobody is logged in in this browser")
-        organization = await provider_organization(self.store, known.login.spec.provider)
-        standing = await self.permissions.of_user(known.user)
+        current = await self.logins.find(value) if value else None
+        if current is None:
+            raise Unauthenticated("no user is logged in in this browser")
+        organization = await provider_organization(self.store, current.login.spec.provider)
+        resolved = await self.permissions.of_user(current.user)
         if organization:
-            standing = standing.restricted_to(organization)
+            resolved = resolved.restricted_to(organization)
         return Principal(
-            subject=known.user.spec.subject,
+            subject=current.user.spec.subject,
             type="user",
-            access=standing.access,
-            organizations=standing.organizations,
-            expires=known.login.spec.expires,
+            access=resolved.access,
+            organizations=resolved.organizations,
+            expires=current.login.spec.expires,
             member_of_only=organization or None,
         )

@@ -1,25 +1,14 @@
-"""Browsers in which somebody has logged in before.
+"""Browser requests, cookies and sealed state of the login pages.
 
-Whoever guesses at an account's password uses up what the account may be tried. Its owner must not be shut out by that,
-so a browser in which they have logged in before has an allowance of its own (`attempts`). It is known by a second
-cookie, which outlives logging out. The cookie is sealed, and proves nothing but that: with it, one may try; one is not
-logged in by it.
+The browser cookie is a random value of 256 bits. State between two steps of a login is sealed to it, which prevents
+login CSRF, and each login replaces it, which prevents session fixation. The state is never stored; it expires after ten
+minutes.
 
-The cookies by which we know a browser again.
+The known-browser cookie lists the accounts that logged in with a password in this browser. Such a browser has its own
+limit of attempts (`Attempts`), so that password guessing elsewhere does not lock the user out. It is sealed, outlives
+logout, and does not authenticate.
 
-The one that counts is 256 random bits and nothing else. Every browser that begins to log in has one, and what it begins
-is sealed to it (`states`), so that nobody can begin a login and have somebody else's browser finish it. Each login
-gives the browser a new one, so a cookie that was planted before is worth nothing after, and what was begun before
-cannot be used again. The other one only says who has logged in here before (`familiar`).
-
-Where our issuer is https, their names begin with `__Host-`: no other host, and nothing without TLS, can set them.
-
-A browser's request, as far as all pages need to know it, and what they keep for it between two requests.
-
-What a browser carries for us from one step of a login to the next.
-
-It is sealed, so nobody can read or change it, and it opens only as what it is, in the browser that it was given to, for
-ten minutes. Nothing of it is stored: ten thousand logins that nobody finishes cost nothing.
+With an https issuer the cookie names begin with `__Host-`.
 """
 
 import re
@@ -31,7 +20,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from remuda.http.routes import Call
-from remuda.identity.federation.code_flow import Ticket
+from remuda.identity.federation.code_flow import ProviderRequest
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
@@ -45,7 +34,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Cookie:
-    """Reads and writes a cookie of ours."""
+    """Cookie with the attributes that all our cookies have."""
 
     def __init__(self, issuer: str, name: str) -> None:
         is_secure = issuer.startswith("https:")
@@ -53,54 +42,53 @@ class Cookie:
         self._attributes = f"Path=/; HttpOnly; SameSite=Lax{'; Secure' if is_secure else ''}"
 
     def read(self, header: str) -> str:
-        """Return the value that a browser sent, or nothing if it sent none or several."""
+        """Return the value in a Cookie header, or an empty string if it is absent or ambiguous."""
         pairs = (pair.strip().partition("=") for pair in header.split(";"))
         values = {value for name, _, value in pairs if name == self.name}
         return values.pop() if len(values) == 1 else ""
 
     def write(self, value: str, *, life: timedelta | None = None) -> str:
-        """Return the header that sets it; without a life it goes when the browser is closed."""
+        """Return the Set-Cookie header. Without a lifetime the cookie ends with the browser session."""
         age = "" if life is None else f"; Max-Age={int(life.total_seconds())}"
         return f"{self.name}={value}; {self._attributes}{age}"
 
     def clear(self) -> str:
-        """Return the header that takes it away."""
+        """Return the Set-Cookie header that deletes the cookie."""
         return f"{self.name}=; {self._attributes}; Max-Age=0"
 
 
 class BrowserCookie(Cookie):
-    """The one that counts."""
+    """Cookie that identifies a browser and its login."""
 
     def __init__(self, issuer: str) -> None:
         super().__init__(issuer, "remuda-browser")
 
     def read(self, header: str) -> str:
-        """Return the value that a browser sent, or nothing if it sent none, several, or one that is not ours."""
+        """Return the value in a Cookie header, or an empty string if it is absent, ambiguous or malformed."""
         value = super().read(header)
         return value if _VALUE.fullmatch(value) else ""
 
-    def fresh(self, randomness: Randomness) -> str:
-        """Return a value for a browser that has none, or needs another."""
+    def new_value(self, randomness: Randomness) -> str:
         return new_secret(randomness).reveal()
 
 
 KNOWN_BROWSER_LIFETIME = timedelta(days=180)
-"""How long a browser is remembered after the last login in it."""
+"""Validity of the known-browser cookie after the last login."""
 
 _CONTEXT = "familiar browser"
-_MOST_ACCOUNTS, _MAX_COOKIE_BYTES = 4, 2048
+_MAX_ACCOUNTS, _MAX_COOKIE_BYTES = 4, 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Familiar:
-    """What a browser can show: its number, and whose it is, the last one first."""
+class KnownBrowser:
+    """Browser in which accounts have logged in before, the latest first."""
 
-    browser: str = ""
+    id: str = ""
     accounts: tuple[str, ...] = ()
 
-    def number_for(self, account: str) -> str:
-        """Return the number under which this browser tries an account, or nothing if nobody logged in to it here."""
-        return self.browser if account in self.accounts else ""
+    def id_for(self, account: str) -> str:
+        """Return the id of this browser if the account has logged in here before, or an empty string."""
+        return self.id if account in self.accounts else ""
 
 
 class _SealedAccounts(msgspec.Struct, frozen=True, array_like=True):
@@ -109,50 +97,50 @@ class _SealedAccounts(msgspec.Struct, frozen=True, array_like=True):
     expires: int
 
 
-class FamiliarCookie:
-    """Reads and writes the cookie."""
+class KnownBrowserCookie:
+    """Sealed cookie with the accounts of a known browser."""
 
     def __init__(self, issuer: str, *, sealer: Sealer, clock: Clock, randomness: Randomness) -> None:
         self._cookie = Cookie(issuer, "remuda-familiar")
         self._sealer, self._clock, self._randomness = sealer, clock, randomness
 
-    def read(self, header: str) -> Familiar:
-        """Return what a browser shows; nothing, if it is not ours or too old."""
+    def read(self, header: str) -> KnownBrowser:
+        """Return the known browser, which is empty if the cookie is absent, invalid or expired."""
         sealed = self._cookie.read(header)
         if not sealed or len(sealed) > _MAX_COOKIE_BYTES:
-            return Familiar()
+            return KnownBrowser()
         try:
             plain = self._sealer.open(sealed, context=_CONTEXT).reveal()
         except Unsealable:
-            return Familiar()
-        kept = msgspec.json.decode(plain, type=_SealedAccounts)
-        return Familiar(kept.browser, kept.accounts) if self._clock.now().timestamp() < kept.expires else Familiar()
+            return KnownBrowser()
+        content = msgspec.json.decode(plain, type=_SealedAccounts)
+        is_expired = content.expires <= self._clock.now().timestamp()
+        return KnownBrowser() if is_expired else KnownBrowser(content.browser, content.accounts)
 
-    def write(self, shown: Familiar, account: str) -> str:
-        """Return the header by which a browser that showed this is known, from now on, as this account's too."""
-        others = [each for each in shown.accounts if each != account]
-        kept = _SealedAccounts(
-            browser=shown.browser or random_id(self._randomness),
-            accounts=(account, *others)[:_MOST_ACCOUNTS],
+    def write(self, known: KnownBrowser, account: str) -> str:
+        """Return the Set-Cookie header that adds an account to a known browser."""
+        others = [each for each in known.accounts if each != account]
+        content = _SealedAccounts(
+            browser=known.id or random_id(self._randomness),
+            accounts=(account, *others)[:_MAX_ACCOUNTS],
             expires=int((self._clock.now() + KNOWN_BROWSER_LIFETIME).timestamp()),
         )
-        sealed = self._sealer.seal(Secret(msgspec.json.encode(kept).decode()), context=_CONTEXT)
+        sealed = self._sealer.seal(Secret(msgspec.json.encode(content).decode()), context=_CONTEXT)
         return self._cookie.write(sealed, life=KNOWN_BROWSER_LIFETIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserRequest:
-    """One request of a browser."""
+    """Request of a browser: cookies, peer, and the route for audit records."""
 
     cookie: str
-    """What it was given to be known again, or nothing."""
+    """Value of the browser cookie, or empty."""
     peer: str
     trace_id: str
-    verb: str
+    method: str
     route: str
-    """What it asked for: the method, and the path as the route table has it."""
-    familiar: Familiar
-    """Who has logged in in it before."""
+    """Path as in the route table."""
+    known_browser: KnownBrowser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,70 +148,69 @@ class BrowserRequestReader:
     """Reader of the cookies that a browser sends with a request."""
 
     cookie: BrowserCookie
-    familiar: FamiliarCookie
+    known_browser_cookie: KnownBrowserCookie
 
-    def read(self, call: Call[Any, Any, Any], verb: str, route: str) -> BrowserRequest:
-        sent = call.headers.get("cookie", "")
+    def read(self, call: Call[Any, Any, Any], method: str, route: str) -> BrowserRequest:
+        header = call.headers.get("cookie", "")
         return BrowserRequest(
-            cookie=self.cookie.read(sent),
+            cookie=self.cookie.read(header),
             peer=call.peer,
             trace_id=call.context.trace_id,
-            verb=verb,
+            method=method,
             route=route,
-            familiar=self.familiar.read(sent),
+            known_browser=self.known_browser_cookie.read(header),
         )
 
 
 class Pending(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A login that was begun, and what it is for: a client's request, a device's code, or else one's own account."""
+    """Login in progress, for a client's request, a device's user code, or the account page."""
 
     request: AuthorizationRequest | None = None
     device: str = ""
     expected: str = ""
-    """The subject of whom the client expects, if it said so (`id_token_hint`): somebody else will not do."""
+    """Subject of the client's `id_token_hint`, or empty. Any other user is rejected."""
 
     def expects(self, subject: str) -> bool:
-        """Tell whether somebody will do."""
+        """Tell whether this user satisfies the `id_token_hint`."""
         return self.expected in {"", subject}
 
 
 class Flight(msgspec.Struct, frozen=True):
-    """A login that somebody is away for, at a provider."""
+    """Login in progress at an external provider."""
 
     pending: Pending
-    ticket: Ticket
+    ticket: ProviderRequest
 
 
 class Pairing(msgspec.Struct, frozen=True):
-    """A question about a device, put to whoever is logged in by this cookie: another login has another one."""
+    """Confirmation of a device by the user who is logged in with this cookie."""
 
     device: str
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """What somebody was shown of their account, and can do there."""
+    """Account page that was rendered for this login."""
 
 
 class Leaving(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A question about logging out, put to whoever is logged in by this cookie, and where to go after."""
+    """Confirmation of a logout, and the location to redirect to afterwards."""
 
     location: str = ""
 
 
-def query_of(sent: msgspec.Struct) -> str:
-    """Return the fields of a form as a query, for a browser that is to come again by itself."""
+def form_query(sent: msgspec.Struct) -> str:
+    """Return the fields of a form as a query string, for a redirect."""
     return urlencode([(name, value) for name, value in msgspec.structs.asdict(sent).items() if value])
 
 
 StateT = TypeVar("StateT", bound=msgspec.Struct)
 
 STATE_LIFETIME = timedelta(minutes=10)
-"""How long a step may take."""
 
 _MAX_STATE_BYTES = 16_384
-_STALE = (
-    "This page is no longer good: it is older than ten minutes, was used already, or comes from another browser. "
-    "Go back to where you wanted to log in, and begin again."
+_INVALID_STATE = (
+    "This page has expired: it is older than ten minutes, was already used, or belongs to another browser. "
+    "Return to the application, and log in again."
 )
 
 
@@ -233,30 +220,30 @@ class _SealedState(msgspec.Struct, Generic[StateT], frozen=True, array_like=True
 
 
 class States:
-    """Seals and opens them."""
+    """Sealed state of one browser, valid for ten minutes."""
 
     def __init__(self, *, sealer: Sealer, clock: Clock) -> None:
         self._sealer, self._clock = sealer, clock
 
     def seal(self, state: msgspec.Struct, *, browser: str) -> str:
-        """Return a state for the browser with this cookie."""
+        """Seal a state for the browser with this cookie."""
         assert browser, "a state belongs to a browser"
         expires = int((self._clock.now() + STATE_LIFETIME).timestamp())
         plain = Secret(msgspec.json.encode(_SealedState(expires, state)).decode())
         return self._sealer.seal(plain, context=_context(type(state), browser))
 
     def open(self, kind: type[StateT], sealed: str, *, browser: str) -> StateT:
-        """Return the state, or raise Malformed if it is not one of this kind, browser and time."""
+        """Return the state, or raise Malformed if its type, browser or expiry does not match."""
         if not browser or len(sealed) > _MAX_STATE_BYTES:
-            raise Malformed(_STALE)
+            raise Malformed(_INVALID_STATE)
         try:
             plain = self._sealer.open(sealed, context=_context(kind, browser)).reveal()
         except Unsealable:
-            raise Malformed(_STALE) from None
-        kept = msgspec.json.decode(plain, type=_SealedState[kind])  # type: ignore[valid-type]  # the kind is one
-        if kept.expires <= self._clock.now().timestamp():
-            raise Malformed(_STALE)
-        return kept.state
+            raise Malformed(_INVALID_STATE) from None
+        content = msgspec.json.decode(plain, type=_SealedState[kind])  # type: ignore[valid-type]  # kind is a type
+        if content.expires <= self._clock.now().timestamp():
+            raise Malformed(_INVALID_STATE)
+        return content.state
 
 
 def _context(kind: type[msgspec.Struct], browser: str) -> str:

@@ -1,88 +1,87 @@
-"""The page of a device: somebody types its code, says who they are, and then whether it may act for them.
+"""Device authorization page (RFC 8628): the user enters the code, logs in, and approves or denies the device.
 
-Codes are short, so how often an address may try is limited, and the answer is the same for one that never was and one
-that is over. What is asked names the client and the code, and the answer counts only from the browser and the login
-that were asked: nobody can have somebody else's browser say yes.
+User codes are short, so attempts per address are limited, and unknown and expired codes get the same response. The
+decision is valid only from the browser and the login that the confirmation was rendered for.
 """
 
 from dataclasses import dataclass
 
 from remuda.http.responses import HtmlPage, Redirect
-from remuda.identity.login.audit import Records
-from remuda.identity.login.browser_sessions import LoggedIn, Logins
+from remuda.identity.login.audit import LoginAudit
+from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import BrowserRequest, BrowserRequestReader, Pairing, Pending, States
 from remuda.identity.login.login_pages import Attempts, LoginPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm
 from remuda.identity.oauth.clients import Clients
-from remuda.identity.oauth.codes import Devices
+from remuda.identity.oauth.codes import DeviceGrants
 
-_UNKNOWN = "No device waits under this code: look whether you typed what it shows, or let it begin again."
-_BAD = 400
+_UNKNOWN = "The code is unknown or has expired: check it, or start again on the device."
+_BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePage:
-    """Connects devices."""
+    """Page on which users approve devices."""
 
     requests: BrowserRequestReader
     states: States
     pages: Pages
-    logins: Logins
+    logins: BrowserLogins
     attempts: Attempts
-    devices: Devices
+    devices: DeviceGrants
     clients: Clients
-    records: Records
-    entry: LoginPages
+    records: LoginAudit
+    login: LoginPages
 
-    async def show(self, visit: BrowserRequest, code: str) -> HtmlPage | Redirect:
-        """Ask for the code; or, if the link has it and the user is logged in, whether the device may come in."""
-        known = await self.logins.find(visit.cookie)
-        if not code or known is None:
+    async def show(self, request: BrowserRequest, code: str) -> HtmlPage | Redirect:
+        """Show the form for the code or, if the link has it and the user is logged in, the confirmation."""
+        current = await self.logins.find(request.cookie)
+        if not code or current is None:
             return self.pages.device(code=code)
-        return await self._look_up(visit, code, known)
+        return await self._look_up(request, code, current)
 
-    async def answer(self, visit: BrowserRequest, form: DeviceForm) -> HtmlPage | Redirect:
-        """Take a code, or what somebody says to a device."""
+    async def submit(self, request: BrowserRequest, form: DeviceForm) -> HtmlPage | Redirect:
+        """Look a code up, or store the user's decision."""
         if form.state:
-            return await self._decide(visit, form)
-        return await self._look_up(visit, form.user_code, await self.logins.find(visit.cookie))
+            return await self._decide(request, form)
+        return await self._look_up(request, form.user_code, await self.logins.find(request.cookie))
 
-    async def _look_up(self, visit: BrowserRequest, code: str, known: LoggedIn | None) -> HtmlPage | Redirect:
-        self.attempts.code(visit.peer)
+    async def _look_up(self, request: BrowserRequest, code: str, current: ActiveLogin | None) -> HtmlPage | Redirect:
+        self.attempts.code(request.peer)
         grant = await self.devices.find(code)
         if grant is None:
-            return self.pages.device(code=code, problem=_UNKNOWN, status=_BAD)
-        if known is None:
-            return await self.entry.ask(visit, Pending(device=code))
+            return self.pages.device(code=code, problem=_UNKNOWN, status=_BAD_REQUEST)
+        if current is None:
+            return await self.login.show_login(request, Pending(device=code))
         return self.pages.approve(
-            state=self.states.seal(Pairing(code), browser=visit.cookie),
+            state=self.states.seal(Pairing(code), browser=request.cookie),
             code=code,
-            application=await self.clients.called(grant.spec.client),
+            application=await self.clients.display_name(grant.spec.client),
             scope=grant.spec.scope,
-            known=known.user.spec.subject,
+            known=current.user.spec.subject,
         )
 
-    async def _decide(self, visit: BrowserRequest, form: DeviceForm) -> HtmlPage:
-        asked = self.states.open(Pairing, form.state, browser=visit.cookie)
-        known = await self.logins.find(visit.cookie)
-        if known is None:
-            return self.pages.device(problem="You are no longer logged in: type the code again.", status=_BAD)
+    async def _decide(self, request: BrowserRequest, form: DeviceForm) -> HtmlPage:
+        confirmation = self.states.open(Pairing, form.state, browser=request.cookie)
+        current = await self.logins.find(request.cookie)
+        if current is None:
+            return self.pages.device(problem="You are no longer logged in: enter the code again.", status=_BAD_REQUEST)
         if form.answer == "approve":
-            login = known.login.spec
-            when, where = login.authenticated, login.provider
-            was_there = await self.devices.approve(
-                asked.device,
-                user=known.user.name,
-                authenticated=when,
-                provider=where,
-                log=await self.records.succeeded(visit, known.user),
+            login = current.login.spec
+            was_pending = await self.devices.approve(
+                confirmation.device,
+                user=current.user.name,
+                authenticated=login.authenticated,
+                provider=login.provider,
+                log=await self.records.succeeded(request, current.user),
             )
-            said = ("The device is connected", "Go back to your device: it goes on there by itself.")
+            message = ("The device is connected", "Return to your device, which continues automatically.")
         else:
-            was_there = await self.devices.deny(asked.device, log=await self.records.denied(visit, known.user))
-            said = ("The device was turned away", "It cannot act for you. You can close this page.")
-        if not was_there:
-            return self.pages.device(problem=_UNKNOWN, status=_BAD)
-        return self.pages.message(*said, leads=("See your account", ACCOUNT))
+            log = await self.records.denied(request, current.user)
+            was_pending = await self.devices.deny(confirmation.device, log=log)
+            message = ("The device was denied", "It has no access to your account. You can close this page.")
+        if not was_pending:
+            return self.pages.device(problem=_UNKNOWN, status=_BAD_REQUEST)
+        return self.pages.message(*message, leads=("Go to your account", ACCOUNT))

@@ -1,36 +1,18 @@
-"""Logging in with a browser: who asks is known again, or asked, and then sent back with an authorization code.
+"""Login and logout in a browser, and the limits of password attempts.
 
 ::
 
-    authorization ── known, and fresh enough ────────────────► the client, with a code
-          │ not known                                              ▲
+    authorization ── logged in, and recent enough ───────────► redirect URI, with a code
+          │ not logged in                                          ▲
           ▼                                                        │
       login page ── password ──────────────────────────────────────┤
           └──────── provider ──► its own pages ──► callback ───────┘
 
-Whose address alone leads to an organization's own provider is asked before they are sent there: that an organization
-has a domain says nothing of whose it is.
+A login is two writes: the browser login with its audit record, and the authorization code. After a crash between the
+two the user is logged in, and the next attempt succeeds.
 
-A login is two writes: the login in the browser, with its audit record, and the code. If it breaks off between the two,
-the user is logged in and comes through at the next try.
-
-The cookie is `SameSite=Lax`, so what another site's form sends comes without it. Such a form is not acted upon: the
-browser is made to come again by itself.
-
-How often somebody may try: one account's password, from one address, and the codes of devices.
-
-Each address has a quota, for all accounts together, and an account has one for all addresses together that is ten times
-as large: to use it up takes many addresses. (With one for both, a single stranger who keeps guessing would shut an
-account's owner out.) A browser in which the account's password was right before has a quota of its own instead, so that
-not even many strangers shut out the owner there.
-
-An account that does not exist has a quota too, so that nobody learns from being refused which ones do.
-
-Logging out (OpenID Connect RP-Initiated Logout).
-
-A client that shows an ID token of the very user who is logged in here is believed that the user wants to leave.
-Everybody else who sends a browser here has its user asked: no page on the web logs somebody out by a link. After that
-the browser goes to the client's home page, if the client has one and asks for exactly that.
+The cookie is `SameSite=Lax`, so a form of another site arrives without it. Such a form is not processed: the response
+makes the browser send it again from this site.
 """
 
 from dataclasses import dataclass
@@ -40,34 +22,34 @@ import msgspec
 from remuda.http.pages import with_query
 from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
 from remuda.http.responses import HtmlPage, Redirect
-from remuda.identity.federation.code_flow import Federation, Ticket
-from remuda.identity.federation.providers import Providers, is_own
+from remuda.identity.federation.code_flow import Federation, ProviderRequest
+from remuda.identity.federation.providers import LoginProviders, is_organization_provider
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.audit import Records
+from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.authorization import (
     AuthorizationRequest,
-    check_address,
+    check_redirect_uri,
     check_request,
-    hinted,
     prompts,
-    upstream_wishes,
+    provider_parameters,
+    read_id_token_hint,
 )
-from remuda.identity.login.browser_sessions import LIFE, LoggedIn, Logins
+from remuda.identity.login.browser_sessions import LOGIN_LIFETIME, ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import (
     BrowserCookie,
     BrowserRequest,
     BrowserRequestReader,
-    FamiliarCookie,
     Flight,
+    KnownBrowserCookie,
     Leaving,
     Pending,
     States,
-    query_of,
+    form_query,
 )
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.redirect import ACCOUNT, Passing, unexpected
+from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
 from remuda.identity.login.schema import CallbackQuery, LoginForm, LogoutRequest
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
@@ -81,206 +63,221 @@ from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-ADDRESSES = 10
-"""How many addresses it takes to use up what one account may be tried."""
+ACCOUNT_FACTOR = 10
+"""Attempts at one account from all addresses together, as a multiple of those from one address."""
 
 _WINDOW_S = 60
 
 
 class Attempts:
-    """Counts them."""
+    """Rate limits of password and device code attempts.
+
+    Each address has a limit for all accounts, and each account a limit ten times as large for all addresses, so that a
+    single attacker cannot lock a user out. A known browser has a limit of its own instead. Accounts that do not exist
+    are limited in the same way, so that the limit does not reveal which exist.
+    """
 
     def __init__(self, *, clock: Clock, per_minute: int) -> None:
         self._limiter = RateLimiter(RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts"), clock)
-        everywhere = RateLimit(quota=per_minute * ADDRESSES, window_s=_WINDOW_S, name="account")
+        everywhere = RateLimit(quota=per_minute * ACCOUNT_FACTOR, window_s=_WINDOW_S, name="account")
         self._accounts = RateLimiter(everywhere, clock)
 
     def password(self, account: str, *, peer: str, browser: str) -> None:
-        """Charge an attempt at an account's password, or raise OverLimit.
-
-        `browser` is the number of one in which somebody has logged in to this account before, or nothing.
-        """
+        """Charge a password attempt, or raise OverLimit. `browser` is the id of a known browser, or empty."""
         if browser:
             self._limiter.take(f"browser {browser} {account}")
             return
-        # The address goes first: one that has used up its own quota takes nothing from the account's.
+        # The address first: one over its own limit does not use up the account's.
         self._limiter.take(f"password {anonymous((peer, 0))}")
         self._accounts.take(account)
 
     def code(self, peer: str) -> None:
-        """Charge an attempt at a device's code, or raise OverLimit."""
+        """Charge an attempt at a user code, or raise OverLimit."""
         self._limiter.take(f"code {anonymous((peer, 0))}")
 
 
-WRONG = (
-    "The e-mail address and the password do not go together, or this account cannot log in with a password: "
-    "try again, or ask an administrator for a link to set a new one."
+LOGIN_FAILED = (
+    "The e-mail address or the password is wrong, or this account has no password: "
+    "try again, or ask an administrator for a link to set a new password."
 )
-"""All that anybody learns of a password that was not right."""
+"""The only error that a failed password login shows."""
 
-_NO_PROVIDER = "There is no such way to log in here: choose another one, or type your password."
-_NO_DOMAIN = "Type your password, too: no organization here has a login of its own for this address."
-_UNAUTHORIZED, _BAD = 401, 400
+_NO_PROVIDER = "This provider is not available: choose another one, or enter your password."
+_NO_PROVIDER_OF_DOMAIN = "Enter your password: no organization has a provider for the domain of this address."
+_UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginPages:
-    """Lets people in."""
+    """Authorization endpoint, login page and callback of external providers."""
 
     store: Store
     randomness: Randomness
     settings: IdentitySettings
     requests: BrowserRequestReader
     cookie: BrowserCookie
-    familiar: FamiliarCookie
+    known_browser_cookie: KnownBrowserCookie
     states: States
     pages: Pages
-    logins: Logins
-    passing: Passing
+    logins: BrowserLogins
+    redirects: LoginRedirects
     passwords: Passwords
     attempts: Attempts
-    providers: Providers
+    providers: LoginProviders
     federation: Federation
     clients: Clients
     tokens: Tokens
-    records: Records
+    records: LoginAudit
 
     async def authorize(
-        self, visit: BrowserRequest, request: AuthorizationRequest, *, is_form: bool
+        self, browser: BrowserRequest, request: AuthorizationRequest, *, is_form: bool
     ) -> HtmlPage | Redirect:
-        """Answer a client's request: at once, or after a login."""
-        client = check_address(request, await self.clients.find(request.client_id))
+        """Handle an authorization request: redirect to the client, or show the login page."""
+        client = check_redirect_uri(request, await self.clients.find(request.client_id))
         pending = Pending(request)
         try:
             check_request(request, client)
-        except OAuthError as refusal:
-            return self.passing.refused(pending, refusal)
-        if is_form and not visit.cookie:
-            return Redirect(f"{self.settings.issuer}/oauth2/v2/authorization?{query_of(request)}")
-        hint, known = await hinted(self.tokens, request.id_token_hint), await self.logins.find(visit.cookie)
+        except OAuthError as error:
+            return self.redirects.error_response(pending, error)
+        if is_form and not browser.cookie:
+            return Redirect(f"{self.settings.issuer}/oauth2/v2/authorization?{form_query(request)}")
+        hint = await read_id_token_hint(self.tokens, request.id_token_hint)
+        current = await self.logins.find(browser.cookie)
         if hint is not None:
             pending = Pending(msgspec.structs.replace(request, id_token_hint=""), expected=hint.sub)
-        if known is not None and await self.passing.is_open(pending, known):
-            return Redirect(await self.passing.onward(pending, known))
+        if current is not None and await self.redirects.can_skip_login_page(pending, current):
+            return Redirect(await self.redirects.location(pending, current))
         if "none" in prompts(request):
-            asking = OAuthError("interaction_required", "the user has to log in: ask again without prompt=none")
-            is_other = known is not None and not pending.expects(known.user.spec.subject)
-            return self.passing.refused(pending, unexpected() if is_other else asking)
-        return await self.ask(visit, pending, client)
+            interaction = OAuthError(
+                "interaction_required", "the user has to log in: repeat the request without prompt=none"
+            )
+            is_other = current is not None and not pending.expects(current.user.spec.subject)
+            return self.redirects.error_response(pending, user_mismatch() if is_other else interaction)
+        return await self.show_login(browser, pending, client)
 
-    async def ask(
-        self, visit: BrowserRequest, pending: Pending, client: OAuth2Client | None = None
+    async def show_login(
+        self, browser: BrowserRequest, pending: Pending, client: OAuth2Client | None = None
     ) -> HtmlPage | Redirect:
-        """Ask who somebody is, on our page or on the client's own."""
-        value = visit.cookie or self.cookie.fresh(self.randomness)
-        cookies = () if visit.cookie else (self.cookie.write(value),)
+        """Show our login page, or redirect to that of the client."""
+        value = browser.cookie or self.cookie.new_value(self.randomness)
+        cookies = () if browser.cookie else (self.cookie.write(value),)
         state = self.states.seal(pending, browser=value)
         if client is not None and client.spec.login_uri:
-            return Redirect(await self._elsewhere(client.spec.login_uri, state), cookies=cookies)
+            return Redirect(await self._client_login_uri(client.spec.login_uri, state), cookies=cookies)
         email = (pending.request.login_hint if pending.request else "") or pending.expected
-        page = await self._page(visit, pending, state, email=email)
+        page = await self._page(browser, pending, state, email=email)
         return msgspec.structs.replace(page, cookies=cookies)
 
-    async def login(self, visit: BrowserRequest, form: LoginForm) -> HtmlPage | Redirect:
-        """Take what somebody typed into the login page, or chose on it."""
-        if not visit.cookie and form.password is None:
-            return self.pages.go_on(state=form.state, email=form.email, provider=form.provider)
-        pending = self.states.open(Pending, form.state, browser=visit.cookie)
+    async def login(self, browser: BrowserRequest, form: LoginForm) -> HtmlPage | Redirect:
+        """Handle the login form."""
+        if not browser.cookie and form.password is None:
+            return self.pages.resubmit(state=form.state, email=form.email, provider=form.provider)
+        pending = self.states.open(Pending, form.state, browser=browser.cookie)
         if form.known:
-            known = await self.logins.find(visit.cookie)
-            if known is not None and self.passing.is_enough(pending, known):
-                return Redirect(await self.passing.onward(pending, known))
+            current = await self.logins.find(browser.cookie)
+            if current is not None and self.redirects.is_sufficient(pending, current):
+                return Redirect(await self.redirects.location(pending, current))
         if form.password is not None:
-            return await self._by_password(visit, pending, form, form.password)
+            return await self._log_in_with_password(browser, pending, form, form.password)
         if form.stay:
-            return await self._page(visit, pending, form.state, email=form.email)
-        return await self._by_provider(visit, pending, form)
+            return await self._page(browser, pending, form.state, email=form.email)
+        return await self._log_in_with_provider(browser, pending, form)
 
-    async def callback(self, visit: BrowserRequest, query: CallbackQuery) -> HtmlPage | Redirect:
-        """Take somebody back who was at a provider."""
-        flight = self.states.open(Flight, query.state, browser=visit.cookie)
+    async def callback(self, browser: BrowserRequest, query: CallbackQuery) -> HtmlPage | Redirect:
+        """Complete a login at an external provider."""
+        attempt = self.states.open(Flight, query.state, browser=browser.cookie)
         try:
-            user = await self._vouched(flight.ticket, query)
-        except OAuthError as refusal:
-            await self.records.failed(visit, None)
-            return self.passing.refused(flight.pending, refusal)
-        return await self._arrive(visit, flight.pending, user, provider=flight.ticket.provider)
+            user = await self._provider_user(attempt.ticket, query)
+        except OAuthError as error:
+            await self.records.failed(browser, None)
+            return self.redirects.error_response(attempt.pending, error)
+        return await self._complete(browser, attempt.pending, user, provider=attempt.ticket.provider)
 
-    async def _by_password(
-        self, visit: BrowserRequest, pending: Pending, form: LoginForm, password: Secret
+    async def _log_in_with_password(
+        self, browser: BrowserRequest, pending: Pending, form: LoginForm, password: Secret
     ) -> HtmlPage | Redirect:
         account = user_id(form.email)
-        self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
-        is_right = await self.passwords.verify(account, password)
+        self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
+        is_valid = await self.passwords.verify(account, password)
         user = await find(self.store, User, account)
-        if user is None or not user.is_active or not is_right:
-            await self.records.failed(visit, user)
-            return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
-        return await self._arrive(visit, pending, user, provider="")
+        if user is None or not user.is_active or not is_valid:
+            await self.records.failed(browser, user)
+            return await self._page(
+                browser, pending, form.state, email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED
+            )
+        return await self._complete(browser, pending, user, provider="")
 
-    async def _by_provider(self, visit: BrowserRequest, pending: Pending, form: LoginForm) -> HtmlPage | Redirect:
-        """Send somebody to the provider that they named, or to that of their address; to an organization's own, ask."""
+    async def _log_in_with_provider(
+        self, browser: BrowserRequest, pending: Pending, form: LoginForm
+    ) -> HtmlPage | Redirect:
+        """Redirect to the provider that was chosen, or that of the address's domain.
+
+        An organization's own provider needs a confirmation, since the organization has not proven that it owns the
+        domain.
+        """
         if form.provider:
-            provider, organization = await self.providers.named(form.provider), None
+            provider, organization = await self.providers.find(form.provider), None
         else:
             provider, organization = await self.providers.of_address(form.email) or (None, None)
         if provider is None:
-            problem = _NO_PROVIDER if form.provider else _NO_DOMAIN
-            return await self._page(visit, pending, form.state, email=form.email, problem=problem, status=_BAD)
-        if organization is not None and is_own(provider):
+            problem = _NO_PROVIDER if form.provider else _NO_PROVIDER_OF_DOMAIN
+            return await self._page(
+                browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
+            )
+        if organization is not None and is_organization_provider(provider):
             name = organization.metadata.labels[NAME]
-            return self.pages.depart(state=form.state, email=form.email, provider=provider, organization=name)
-        return await self._depart(visit, pending, provider, form.email)
+            return self.pages.confirm_provider(state=form.state, email=form.email, provider=provider, organization=name)
+        return await self._redirect_to_provider(browser, pending, provider, form.email)
 
-    async def _depart(
-        self, visit: BrowserRequest, pending: Pending, provider: OAuth2Provider, email: str
+    async def _redirect_to_provider(
+        self, browser: BrowserRequest, pending: Pending, provider: OAuth2Provider, email: str
     ) -> HtmlPage | Redirect:
-        ticket = self.federation.ticket(provider)
-        state = self.states.seal(Flight(pending, ticket), browser=visit.cookie)
-        wishes = upstream_wishes(pending.request, email)
-        place = self.federation.departure(provider, ticket, state=state, wishes=wishes)
+        ticket = self.federation.new_request(provider)
+        state = self.states.seal(Flight(pending, ticket), browser=browser.cookie)
+        parameters = provider_parameters(pending.request, email)
+        location = self.federation.authorization_url(provider, ticket, state=state, parameters=parameters)
         try:
-            return Redirect(await place)
-        except OAuthError as refusal:
-            return self.passing.refused(pending, refusal)
+            return Redirect(await location)
+        except OAuthError as error:
+            return self.redirects.error_response(pending, error)
 
-    async def _vouched(self, ticket: Ticket, query: CallbackQuery) -> User:
-        """Return the user whom a provider vouches for, if its word counts and the user may log in."""
-        provider = await self.providers.named(ticket.provider)
+    async def _provider_user(self, ticket: ProviderRequest, query: CallbackQuery) -> User:
+        """Return the active user whom the provider has authenticated, or raise OAuthError."""
+        provider = await self.providers.find(ticket.provider)
         if provider is None:
-            raise OAuthError("access_denied", "the provider is no longer known here")
+            raise OAuthError("access_denied", "the provider no longer exists")
         if query.error or not query.code:
-            raise OAuthError("access_denied", "the provider has not let you in")
-        email = await self.federation.arrival(provider, ticket, code=query.code, issuer=query.iss)
+            raise OAuthError("access_denied", "the provider rejected the login")
+        email = await self.federation.verified_email(provider, ticket, code=query.code, issuer=query.iss)
         user = await find(self.store, User, user_id(email), include_deleting=False)
         if user is None:
             raise OAuthError("access_denied", "user not found")
-        await self.providers.check_vouching(provider, user)
+        await self.providers.check_user(provider, user)
         if not user.is_active:
             raise OAuthError("access_denied", "user is not active")
         return user
 
-    async def _arrive(self, visit: BrowserRequest, pending: Pending, user: User, *, provider: str) -> Redirect:
-        """Log somebody in, with a new cookie."""
-        cookie, before = self.cookie.fresh(self.randomness), await self.logins.find(visit.cookie)
-        log = await self.records.succeeded(visit, user)
-        known = await self.logins.begin(user, cookie=cookie, provider=provider, before=before, log=log)
-        cookies = [self.cookie.write(cookie, life=LIFE)]
-        if not provider:  # a provider's word says nothing of who knows the password, and earns no more guesses at it
-            cookies.append(self.familiar.write(visit.familiar, user.name))
-        return Redirect(await self.passing.onward(pending, known), cookies=tuple(cookies))
+    async def _complete(self, browser: BrowserRequest, pending: Pending, user: User, *, provider: str) -> Redirect:
+        """Log the user in, and replace the browser's cookie."""
+        cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
+        log = await self.records.succeeded(browser, user)
+        current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)
+        cookies = [self.cookie.write(cookie, life=LOGIN_LIFETIME)]
+        if not provider:  # a login at a provider does not prove knowledge of the password
+            cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
+        return Redirect(await self.redirects.location(pending, current), cookies=tuple(cookies))
 
     async def _page(
-        self, visit: BrowserRequest, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
+        self, browser: BrowserRequest, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
     ) -> HtmlPage:
-        known = await self.logins.find(visit.cookie)
-        is_known = known is not None and self.passing.is_enough(pending, known)
+        current = await self.logins.find(browser.cookie)
+        is_known = current is not None and self.redirects.is_sufficient(pending, current)
         return self.pages.login(
             state=state,
             providers=await self.providers.platform(),
             application=await self._application(pending),
             email=email,
-            known=known.user.spec.subject if known is not None and is_known else "",
+            known=current.user.spec.subject if current is not None and is_known else "",
             problem=problem,
             status=status,
         )
@@ -288,54 +285,59 @@ class LoginPages:
     async def _application(self, pending: Pending) -> str:
         if pending.request is None:
             return ""
-        return await self.clients.called(pending.request.client_id)
+        return await self.clients.display_name(pending.request.client_id)
 
-    async def _elsewhere(self, login_uri: str, state: str) -> str:
+    async def _client_login_uri(self, login_uri: str, state: str) -> str:
         types = sorted({each.spec.type for each in await self.providers.platform()})
-        told = {"state": state, "callback": f"{self.settings.issuer}/oauth2/v2/login", "providers": " ".join(types)}
-        return with_query(login_uri, told)
+        callback = f"{self.settings.issuer}/oauth2/v2/login"
+        return with_query(login_uri, {"state": state, "callback": callback, "providers": " ".join(types)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogoutPages:
-    """Lets people out."""
+    """Logout (OpenID Connect RP-Initiated Logout).
+
+    A client whose `id_token_hint` names the logged-in user logs that user out directly. Otherwise the user must
+    confirm, so that a link on another site cannot log users out. The browser is redirected only to the client's
+    registered home page.
+    """
 
     settings: IdentitySettings
     requests: BrowserRequestReader
     cookie: BrowserCookie
     states: States
     pages: Pages
-    logins: Logins
+    logins: BrowserLogins
     clients: Clients
     tokens: Tokens
-    records: Records
+    records: LoginAudit
 
-    async def leave(self, visit: BrowserRequest, request: LogoutRequest, *, is_form: bool) -> HtmlPage | Redirect:
-        """Log somebody out, or ask first."""
+    async def log_out(self, browser: BrowserRequest, request: LogoutRequest, *, is_form: bool) -> HtmlPage | Redirect:
+        """Log the user out, or show the confirmation."""
         if request.confirmation:
-            return await self._confirmed(visit, request.confirmation)
-        if is_form and not visit.cookie:
-            # A form from another site comes without our cookie. Coming back by itself, the browser brings it.
-            return Redirect(f"{self.settings.issuer}/oauth2/v2/logout?{query_of(request)}")
-        hint = await hinted(self.tokens, request.id_token_hint)
-        location = _location(request, await self._client(request, hint))
-        known = await self.logins.find(visit.cookie)
-        if known is not None and not (hint is not None and hint.sub == known.user.spec.subject):
-            state = self.states.seal(Leaving(location), browser=visit.cookie)
-            return self.pages.logout(state=state, known=known.user.spec.subject)
-        return await self._leave(visit, known, location)
+            return await self._confirmed(browser, request.confirmation)
+        if is_form and not browser.cookie:
+            # A form of another site arrives without our cookie; after a redirect the browser sends it.
+            return Redirect(f"{self.settings.issuer}/oauth2/v2/logout?{form_query(request)}")
+        hint = await read_id_token_hint(self.tokens, request.id_token_hint)
+        location = _post_logout_location(request, await self._client(request, hint))
+        current = await self.logins.find(browser.cookie)
+        if current is not None and not (hint is not None and hint.sub == current.user.spec.subject):
+            state = self.states.seal(Leaving(location), browser=browser.cookie)
+            return self.pages.logout(state=state, known=current.user.spec.subject)
+        return await self._end(browser, current, location)
 
-    async def _confirmed(self, visit: BrowserRequest, confirmation: str) -> HtmlPage | Redirect:
-        asked = self.states.open(Leaving, confirmation, browser=visit.cookie)
-        known = await self.logins.find(visit.cookie)
-        return await self._leave(visit, known, asked.location)
+    async def _confirmed(self, browser: BrowserRequest, confirmation: str) -> HtmlPage | Redirect:
+        confirmed = self.states.open(Leaving, confirmation, browser=browser.cookie)
+        current = await self.logins.find(browser.cookie)
+        return await self._end(browser, current, confirmed.location)
 
-    async def _leave(self, visit: BrowserRequest, known: LoggedIn | None, location: str) -> HtmlPage | Redirect:
-        if known is not None:
-            await self.logins.end(known.login, log=await self.records.succeeded(visit, known.user))
+    async def _end(self, browser: BrowserRequest, current: ActiveLogin | None, location: str) -> HtmlPage | Redirect:
+        if current is not None:
+            await self.logins.end(current.login, log=await self.records.succeeded(browser, current.user))
         else:
-            await self.logins.see_through(visit.cookie)
-        cookies = (self.cookie.clear(),) if visit.cookie else ()
+            await self.logins.finish_logout(browser.cookie)
+        cookies = (self.cookie.clear(),) if browser.cookie else ()
         if location:
             return Redirect(location, cookies=cookies)
         return self.pages.message(
@@ -345,20 +347,22 @@ class LogoutPages:
     async def _client(self, request: LogoutRequest, hint: IdClaims | None) -> OAuth2Client | None:
         name = request.client_id or (hint.azp if hint is not None else "")
         if hint is not None and name not in hint.aud:
-            raise Malformed("client_id and id_token_hint are of two applications: tell whoever runs them.")
+            raise Malformed(
+                "The client_id and the id_token_hint belong to different applications: contact their operator."
+            )
         return await self.clients.find(name) if name else None
 
 
-def _location(request: LogoutRequest, client: OAuth2Client | None) -> str:
-    """Return where to go after, if that is the client's home page. An address of anybody's choice it must not be."""
-    wanted = request.post_logout_redirect_uri
-    if not wanted:
+def _post_logout_location(request: LogoutRequest, client: OAuth2Client | None) -> str:
+    """Return the location after logout, or raise Malformed if it is not the client's home page."""
+    uri = request.post_logout_redirect_uri
+    if not uri:
         return ""
-    if client is None or not client.spec.home_uri or wanted != client.spec.home_uri:
+    if client is None or not client.spec.home_uri or uri != client.spec.home_uri:
         raise Malformed(
-            "The application wants you sent to an address that is not registered as its home page, so you stay here: "
-            "tell whoever runs it that post_logout_redirect_uri has to be that address, letter by letter."
+            "The post_logout_redirect_uri of the application is not registered as its home page: "
+            "contact the operator of the application."
         )
     if not request.state:
-        return wanted
-    return with_query(wanted, {"state": request.state})
+        return uri
+    return with_query(uri, {"state": request.state})

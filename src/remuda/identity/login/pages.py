@@ -1,9 +1,4 @@
-"""The pages of logging in: plain forms, without scripts and with nothing from elsewhere, in our own hand.
-
-Whatever somebody else wrote, be it an address, a code or a state, is text in them and never markup.
-
-What the page of an account shows.
-"""
+"""HTML pages of login: plain forms without scripts or external content. All values are escaped."""
 
 import base64
 import hashlib
@@ -19,13 +14,13 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from remuda.http.responses import HtmlPage
 from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.login.passwords import LEAST_CHARACTERS
+from remuda.identity.login.passwords import MIN_CHARACTERS
 from remuda.resources.conventions import NAME
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipRow:
-    """An organization that somebody is in."""
+    """Membership of the user."""
 
     name: str
     state: UserState
@@ -33,45 +28,44 @@ class MembershipRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """An application or a device that acts as somebody."""
+    """Session of the user with an application or a device."""
 
     id: str
     client: str
-    """What people call it."""
+    """Display name of the client."""
     began: datetime | None
     used: datetime | None
-    """When it last got a new token, if it ever did."""
+    """Time of the last refresh, if any."""
     is_from_here: bool
-    """It was opened from the browser that shows the page, and ends with the login there."""
+    """The session belongs to the login of this browser, and ends with it."""
 
     def order(self) -> float:
-        """Sort the newest first."""
+        """Return a sort key, newest first."""
         return _newest_first(self.began)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserRow:
-    """A browser that somebody is logged in in."""
+    """Login of the user in a browser."""
 
     id: str
     began: datetime | None
     provider: str
-    """What people call the provider; nothing for a password."""
+    """Display name of the provider; empty for a password."""
 
     def order(self) -> float:
-        """Sort the newest first."""
+        """Return a sort key, newest first."""
         return _newest_first(self.began)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountView:
-    """All of it."""
+    """Content of the account page."""
 
     email: str
     here: BrowserRow
     memberships: Sequence[MembershipRow]
     is_administrator: bool
-    """Of the whole platform."""
     sessions: Sequence[SessionRow]
     elsewhere: Sequence[BrowserRow]
     has_password: bool
@@ -86,10 +80,10 @@ _NAMES = {"google": "Google", "microsoft": "Microsoft"}
 
 
 class Pages:
-    """Renders them."""
+    """Renderer of the HTML pages."""
 
     def __init__(self, issuer: str) -> None:
-        self._environment, self._here = _compiled(), issuer
+        self._environment, self._issuer = _compiled(), issuer
         style = self._environment.get_template("page.css").render().encode()
         allowed = f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'"
         self._policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
@@ -106,54 +100,48 @@ class Pages:
         status: int = _OK,
         cookies: tuple[str, ...] = (),
     ) -> HtmlPage:
-        """Ask who somebody is; `known` is who is logged in already."""
+        """Render the login page. `known` is the user who is already logged in."""
         named = [(each.name, provider_name(each)) for each in providers]
-        told = {"state": state, "providers": named, "application": application, "email": email, "known": known}
-        # Where this form leads is a client's address, or a provider's: a browser would hold `form-action` against both.
-        return self._page("login.html", "Log in", problem, status, cookies, leads_away=True, **told)
+        values = {"state": state, "providers": named, "application": application, "email": email, "known": known}
+        # The form redirects to a client or a provider, and browsers apply `form-action` to redirects.
+        return self._page("login.html", "Log in", problem, status, cookies, redirects=True, **values)
 
-    def go_on(self, *, state: str, email: str, provider: str) -> HtmlPage:
-        """Let somebody who was sent here by a form of another site send it once more, from this one."""
-        return self._page("continue.html", "Log in", leads_away=True, state=state, email=email, provider=provider)
+    def resubmit(self, *, state: str, email: str, provider: str) -> HtmlPage:
+        """Render a form that sends the login form of another site again, from this site."""
+        return self._page("continue.html", "Log in", redirects=True, state=state, email=email, provider=provider)
 
-    def depart(self, *, state: str, email: str, provider: OAuth2Provider, organization: str) -> HtmlPage:
-        """Ask whether somebody wants to go to the provider of an organization; it is called by its name."""
+    def confirm_provider(self, *, state: str, email: str, provider: OAuth2Provider, organization: str) -> HtmlPage:
+        """Render the confirmation before a login at an organization's own provider."""
         host, title = urlsplit(provider.spec.issuer).netloc, "Log in at your organization?"
-        told: dict[str, Any] = {"organization": organization, "host": host, "provider": provider.name}
-        return self._page("depart.html", title, leads_away=True, state=state, email=email, **told)
+        values: dict[str, Any] = {"organization": organization, "host": host, "provider": provider.name}
+        return self._page("confirm_provider.html", title, redirects=True, state=state, email=email, **values)
 
     def device(self, *, code: str = "", problem: str = "", status: int = _OK) -> HtmlPage:
-        """Ask for the code that a device shows."""
+        """Render the form for a user code."""
         return self._page("device.html", "Connect a device", problem, status, code=code)
 
     def approve(self, *, state: str, code: str, application: str, scope: str, known: str) -> HtmlPage:
-        """Ask whether a device may act for somebody."""
-        asked: dict[str, Any] = {"code": code, "application": application, "scope": scope, "known": known}
-        return self._page("approve.html", "Allow this device?", state=state, **asked)
+        """Render the confirmation of a device."""
+        values: dict[str, Any] = {"code": code, "application": application, "scope": scope, "known": known}
+        return self._page("approve.html", "Allow this device?", state=state, **values)
 
-    def account(self, account: AccountView, *, state: str, leaving: str) -> HtmlPage:
-        """Show somebody their account; `leaving` is what the button to log out sends."""
-        return self._page("account.html", "Your account", account=account, state=state, leaving=leaving)
+    def account(self, account: AccountView, *, state: str, logout_state: str) -> HtmlPage:
+        """Render the account page. `logout_state` is the state of its logout button."""
+        return self._page("account.html", "Your account", account=account, state=state, logout_state=logout_state)
 
     def logout(self, *, state: str, known: str) -> HtmlPage:
-        """Ask whether somebody wants to log out."""
-        return self._page("logout.html", "Log out?", leads_away=True, state=state, known=known)
+        """Render the confirmation of a logout."""
+        return self._page("logout.html", "Log out?", redirects=True, state=state, known=known)
 
     def password(self, *, link: str = "", email: str = "", problem: str = "", status: int = _OK) -> HtmlPage:
-        """Ask for a new password: by a link, or by the present one."""
+        """Render the form for a new password, with a link or with the current password."""
         title = "Choose a password" if link else "Change your password"
-        return self._page("password.html", title, problem, status, link=link, email=email, least=LEAST_CHARACTERS)
+        return self._page("password.html", title, problem, status, link=link, email=email, minimum=MIN_CHARACTERS)
 
     def message(
-        self,
-        title: str,
-        message: str,
-        *,
-        leads: tuple[str, str],
-        status: int = _OK,
-        cookies: tuple[str, ...] = (),
+        self, title: str, message: str, *, leads: tuple[str, str], status: int = _OK, cookies: tuple[str, ...] = ()
     ) -> HtmlPage:
-        """Say something, and where to go from there: what the link says, and its path here."""
+        """Render a message with a link; `leads` is the text and the path of the link."""
         return self._page("message.html", title, "", status, cookies, message=message, leads=leads)
 
     def _page(
@@ -164,22 +152,23 @@ class Pages:
         status: int = _OK,
         cookies: tuple[str, ...] = (),
         *,
-        leads_away: bool = False,
-        **told: Any,
+        redirects: bool = False,
+        **values: Any,
     ) -> HtmlPage:
-        html = self._environment.get_template(template).render(here=self._here, title=title, problem=problem, **told)
-        policy = self._policy if leads_away else f"{self._policy}; form-action 'self'"
+        page = self._environment.get_template(template)
+        html = page.render(issuer=self._issuer, title=title, problem=problem, **values)
+        policy = self._policy if redirects else f"{self._policy}; form-action 'self'"
         return HtmlPage(html, status, {"Content-Security-Policy": policy}, cookies)
 
 
 def provider_name(provider: OAuth2Provider) -> str:
-    """Return what people call a provider."""
+    """Return the display name of a provider."""
     return _NAMES.get(provider.spec.type) or provider.metadata.labels.get(NAME) or provider.spec.issuer
 
 
 @cache
 def _compiled() -> Environment:
-    """Return the templates, all of them compiled: that takes milliseconds for which nobody's login should wait."""
+    """Return the environment with all templates compiled, so that no login waits for it."""
     own, shared = PackageLoader("remuda.identity.login"), PackageLoader("remuda.http")
     environment = Environment(
         loader=ChoiceLoader([own, shared]),
@@ -195,6 +184,5 @@ def _compiled() -> Environment:
 
 
 def _moment(moment: datetime) -> str:
-    """Return a time as people read it."""
     there = moment.astimezone(UTC)
     return f"{there.day} {there:%b %Y, %H:%M} UTC"

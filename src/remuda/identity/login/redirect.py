@@ -1,10 +1,8 @@
-"""Sending somebody on, once it is clear who they are: to the client with a code, or to a page of ours.
+"""Completion of a login: redirect to the client with an authorization code, or to a page of ours.
 
-Somebody is let through to a client without being asked only if they have a session with it already: the first time they
-say who they are, or, where this browser knows them, press a button. So no page on the web can have a browser make codes
-for a client that its user never used.
-
-A client that says whom it expects (`id_token_hint`) gets no code for anybody else.
+A client gets a code without user interaction only if the user already has a session with it. So no site can make a
+browser request codes for a client that its user never used. A client that sent an `id_token_hint` gets no code for
+another user.
 """
 
 from dataclasses import dataclass
@@ -13,96 +11,104 @@ from urllib.parse import urlencode, urlsplit
 
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec
-from remuda.identity.login.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
-from remuda.identity.login.browser_sessions import LoggedIn, Logins
+from remuda.identity.login.authorization import (
+    AuthorizationRequest,
+    error_location,
+    is_fresh,
+    prompts,
+    response_location,
+)
+from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import Pending
 from remuda.identity.login.pages import Pages
 from remuda.identity.oauth.clients import Clients
-from remuda.identity.oauth.codes import Codes
+from remuda.identity.oauth.codes import AuthorizationCodes
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError
 
 ACCOUNT = "/oauth2/v2/account"
-"""Where somebody goes who logs in for nothing in particular."""
+"""Path of the account page, the default destination after a login."""
 
 _FORBIDDEN = 403
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
-    """Sends people on."""
+class LoginRedirects:
+    """Redirects at the end of a login."""
 
     clock: Clock
     settings: IdentitySettings
     pages: Pages
-    logins: Logins
-    codes: Codes
+    logins: BrowserLogins
+    codes: AuthorizationCodes
     clients: Clients
 
-    async def is_open(self, pending: Pending, known: LoggedIn) -> bool:
-        """Tell whether somebody need not be asked anything.
+    async def can_skip_login_page(self, pending: Pending, current: ActiveLogin) -> bool:
+        """Tell whether a code can be issued without user interaction.
 
-        A program on the machine itself that has no secret is always asked for: any other that listens there could take
-        its place, and any page in the browser begin it (RFC 8252, 8.6).
+        A public client on the user's machine always needs it: other programs on that machine could impersonate it (RFC
+        8252, section 8.6).
         """
         request = pending.request
-        if request is None or "consent" in prompts(request) or not self.is_enough(pending, known):
+        if request is None or "consent" in prompts(request) or not self.is_sufficient(pending, current):
             return False
         client = await self.clients.find(request.client_id)
         if client is None or (client.spec.is_public and urlsplit(request.redirect_uri).scheme != "https"):
             return False
-        return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(known.user.name))
+        return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(current.user.name))
 
-    def is_enough(self, pending: Pending, known: LoggedIn) -> bool:
-        """Tell whether it is the login of whom it takes, and recent enough for what it is needed for."""
+    def is_sufficient(self, pending: Pending, current: ActiveLogin) -> bool:
+        """Tell whether the login is of the expected user, and recent enough for the request."""
         request = pending.request
-        is_recent = request is None or is_fresh(request, known.login.spec.authenticated, self.clock.now())
-        return is_recent and pending.expects(known.user.spec.subject)
+        is_recent = request is None or is_fresh(request, current.login.spec.authenticated, self.clock.now())
+        return is_recent and pending.expects(current.user.spec.subject)
 
-    async def onward(self, pending: Pending, known: LoggedIn) -> str:
-        """Return where somebody goes who is logged in."""
-        here = self.settings.issuer
+    async def location(self, pending: Pending, current: ActiveLogin) -> str:
+        """Return the location to which the logged-in user is redirected."""
+        issuer = self.settings.issuer
         if pending.request is None:
             device = f"/oauth2/v2/device?{urlencode({'user_code': pending.device})}"
-            return f"{here}{device if pending.device else ACCOUNT}"
-        if not pending.expects(known.user.spec.subject):
-            return error_location(pending.request, here, unexpected())
-        code = await self.codes.issue(_code(pending.request, known))
-        return answer_location(pending.request, here, {"code": code.reveal()})
+            return f"{issuer}{device if pending.device else ACCOUNT}"
+        if not pending.expects(current.user.spec.subject):
+            return error_location(pending.request, issuer, user_mismatch())
+        code = await self.codes.issue(_code(pending.request, current))
+        return response_location(pending.request, issuer, {"code": code.reveal()})
 
-    def refused(self, pending: Pending, refusal: OAuthError) -> HtmlPage | Redirect:
-        """Tell the client, or whoever came by themselves, that nobody was let in."""
+    def error_response(self, pending: Pending, error: OAuthError) -> HtmlPage | Redirect:
+        """Redirect to the client with an error, or show it if no client is involved."""
         if pending.request is None:
-            text = refusal.message[:1].upper() + refusal.message[1:]
+            text = error.message[:1].upper() + error.message[1:]
             return self.pages.message(
                 "You are not logged in", f"{text}.", status=_FORBIDDEN, leads=("Try again", ACCOUNT)
             )
-        return Redirect(error_location(pending.request, self.settings.issuer, refusal))
+        return Redirect(error_location(pending.request, self.settings.issuer, error))
 
 
-def unexpected() -> OAuthError:
-    """Return what a client is told that expects somebody else."""
-    return OAuthError("login_required", "the user of the id_token_hint is not logged in: let them log in again")
+def user_mismatch() -> OAuthError:
+    """Return the error for a login of another user than the client expects."""
+    return OAuthError(
+        "login_required", "another user than that of the id_token_hint is logged in: let the expected user log in"
+    )
 
 
-def _code(request: AuthorizationRequest, known: LoggedIn) -> AuthorizationCodeSpec:
-    spec = known.login.spec
+def _code(request: AuthorizationRequest, current: ActiveLogin) -> AuthorizationCodeSpec:
+    spec = current.login.spec
     return AuthorizationCodeSpec(
-        user=known.user.name,
+        user=current.user.name,
         client=request.client_id,
         redirect_uri=request.redirect_uri,
         scope=request.scope,
         nonce=request.nonce,
         challenge=request.code_challenge,
-        challenge_method=_method(request),
+        challenge_method=_challenge_method(request),
         provider=spec.provider,
         authenticated=spec.authenticated,
-        login=known.login.name,
+        login=current.login.name,
     )
 
 
-def _method(request: AuthorizationRequest) -> Literal["", "plain", "S256"]:
+def _challenge_method(request: AuthorizationRequest) -> Literal["", "plain", "S256"]:
     if not request.code_challenge:
         return ""
     return "S256" if request.code_challenge_method == "S256" else "plain"

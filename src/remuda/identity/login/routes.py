@@ -1,12 +1,9 @@
-"""Routes of the pages for browsers, and of the links by which an administrator lets a user set a password.
-
-The handlers read cookies and the peer from the call.
-"""
+"""Routes of the pages for browsers, and of password links. The handlers read cookies and the peer from the call."""
 
 from typing import Any
 
 from remuda.http.responses import HtmlPage, Redirect
-from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.http.routes import AnyRoute, Call, Method, Nothing, Route
 from remuda.identity.login.account_pages import UPDATE_USERS, AccountPage, PasswordPages
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.device_page import DevicePage
@@ -25,21 +22,22 @@ from remuda.identity.login.schema import (
     PasswordQuery,
 )
 
-
-async def ask_authorization(
-    login: LoginPages, call: Call[Nothing, AuthorizationRequest, Nothing]
-) -> HtmlPage | Redirect:
-    """Answer a client's request."""
-    visit = login.requests.read(call, "GET", "/oauth2/v2/authorization")
-    return await login.authorize(visit, call.query, is_form=False)
+_AUTHORIZATION, _LOGOUT = "/oauth2/v2/authorization", "/oauth2/v2/logout"
+_DEVICE, _PASSWORD = "/oauth2/v2/device", "/oauth2/v2/password"
 
 
-async def post_authorization(
+async def authorize(login: LoginPages, call: Call[Nothing, AuthorizationRequest, Nothing]) -> HtmlPage | Redirect:
+    """Handle an authorization request."""
+    browser = login.requests.read(call, "GET", _AUTHORIZATION)
+    return await login.authorize(browser, call.query, is_form=False)
+
+
+async def authorize_by_form(
     login: LoginPages, call: Call[Nothing, Nothing, AuthorizationRequest]
 ) -> HtmlPage | Redirect:
-    """Answer a client's request that came as a form."""
-    visit = login.requests.read(call, "POST", "/oauth2/v2/authorization")
-    return await login.authorize(visit, call.body, is_form=True)
+    """Handle an authorization request sent as a form."""
+    browser = login.requests.read(call, "POST", _AUTHORIZATION)
+    return await login.authorize(browser, call.body, is_form=True)
 
 
 async def log_in(login: LoginPages, call: Call[Nothing, Nothing, LoginForm]) -> HtmlPage | Redirect:
@@ -47,18 +45,18 @@ async def log_in(login: LoginPages, call: Call[Nothing, Nothing, LoginForm]) -> 
 
 
 async def come_back(login: LoginPages, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
-    """Take somebody back from a provider."""
+    """Handle the callback of an external provider."""
     return await login.callback(login.requests.read(call, "GET", "/oidc/callback"), call.query)
 
 
 async def log_out(logout: LogoutPages, call: Call[Nothing, LogoutRequest, Nothing]) -> HtmlPage | Redirect:
-    """Log somebody out, or ask first."""
-    return await logout.leave(logout.requests.read(call, "GET", "/oauth2/v2/logout"), call.query, is_form=False)
+    """Log the user out, or ask for confirmation."""
+    return await logout.log_out(logout.requests.read(call, "GET", _LOGOUT), call.query, is_form=False)
 
 
-async def post_logout(logout: LogoutPages, call: Call[Nothing, Nothing, LogoutRequest]) -> HtmlPage | Redirect:
-    """Log somebody out who said so, or ask first."""
-    return await logout.leave(logout.requests.read(call, "POST", "/oauth2/v2/logout"), call.body, is_form=True)
+async def log_out_by_form(logout: LogoutPages, call: Call[Nothing, Nothing, LogoutRequest]) -> HtmlPage | Redirect:
+    """Log the user out, or ask for confirmation, by a form."""
+    return await logout.log_out(logout.requests.read(call, "POST", _LOGOUT), call.body, is_form=True)
 
 
 async def show_account(account: AccountPage, call: Call[Nothing, Nothing, Nothing]) -> HtmlPage | Redirect:
@@ -66,193 +64,88 @@ async def show_account(account: AccountPage, call: Call[Nothing, Nothing, Nothin
 
 
 async def change_account(account: AccountPage, call: Call[Nothing, Nothing, AccountForm]) -> HtmlPage | Redirect:
-    """End what somebody chose to end."""
+    """End the selected session or login."""
     return await account.change(account.requests.read(call, "POST", ACCOUNT), call.body)
 
 
 async def show_device(devices: DevicePage, call: Call[Nothing, DeviceQuery, Nothing]) -> HtmlPage | Redirect:
-    """Ask for a device's code."""
-    return await devices.show(devices.requests.read(call, "GET", "/oauth2/v2/device"), call.query.user_code)
+    """Show the form for a user code."""
+    return await devices.show(devices.requests.read(call, "GET", _DEVICE), call.query.user_code)
 
 
 async def connect_device(devices: DevicePage, call: Call[Nothing, Nothing, DeviceForm]) -> HtmlPage | Redirect:
-    """Take a device's code, or what somebody says to it."""
-    return await devices.answer(devices.requests.read(call, "POST", "/oauth2/v2/device"), call.body)
+    """Look a user code up, or store the user's decision."""
+    return await devices.submit(devices.requests.read(call, "POST", _DEVICE), call.body)
 
 
 async def show_password(passwords: PasswordPages, call: Call[Nothing, PasswordQuery, Nothing]) -> HtmlPage | Redirect:
-    """Ask for a new password."""
-    return await passwords.show(passwords.requests.read(call, "GET", "/oauth2/v2/password"), call.query.link)
+    """Show the form for a new password."""
+    return await passwords.show(passwords.requests.read(call, "GET", _PASSWORD), call.query.link)
 
 
 async def choose_password(passwords: PasswordPages, call: Call[Nothing, Nothing, PasswordForm]) -> HtmlPage | Redirect:
-    """Take a new password."""
-    return await passwords.choose(passwords.requests.read(call, "POST", "/oauth2/v2/password"), call.body)
+    """Set a new password."""
+    return await passwords.choose(passwords.requests.read(call, "POST", _PASSWORD), call.body)
 
 
 async def make_password_link(
     passwords: PasswordPages, call: Call[Nothing, Nothing, PasswordLinkWrite]
 ) -> PasswordLinkRead:
-    """Make a link by which a password can be set once."""
+    """Create a link that sets a password once."""
     return await passwords.make_link(call.context, call.body.subject)
 
 
-def _page(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
-    given: dict[str, Any] = {
-        "method": method,
-        "path": path,
-        "name": name,
-        "summary": summary,
-        "handler": handler,
-        "scope": "public",
-        "page": True,
-        "redirects": True,
-        "form": method == "POST",
-        "response_type": HtmlPage,
-        "headers": ("cookie",),
-        "tag": "browser",
-    }
-    return Route(**given | more)
+def _page(method: Method, path: str, handler: Any, service: type, sent: Any, summary: str, *errors: int) -> AnyRoute:
+    """Return the route of a page. The handler's name is the route's; `sent` is the type of its query or form."""
+    parameters = {"body_type" if method == "POST" else "query_type": sent}
+    return Route(
+        method=method,
+        path=path,
+        name=handler.__name__,
+        summary=summary,
+        handler=handler,
+        service=service,
+        scope="public",
+        page=True,
+        redirects=True,
+        form=method == "POST",
+        response_type=HtmlPage,
+        headers=("cookie",),
+        tag="browser",
+        errors=errors,
+        **parameters,
+    )
 
 
-def _login() -> list[AnyRoute]:
-    authorization, ask = "/oauth2/v2/authorization", "Ask for somebody to log in to a client"
-    return [
-        _page(
-            "GET",
-            authorization,
-            "authorize",
-            ask,
-            ask_authorization,
-            query_type=AuthorizationRequest,
-            service=LoginPages,
-        ),
-        _page(
-            "POST",
-            authorization,
-            "authorize_by_form",
-            f"{ask}, by a form",
-            post_authorization,
-            body_type=AuthorizationRequest,
-            service=LoginPages,
-        ),
-        _page(
-            "POST",
-            "/oauth2/v2/login",
-            "log_in",
-            "Log in with a password, or go to a provider",
-            log_in,
-            body_type=LoginForm,
-            errors=(401,),
-            service=LoginPages,
-        ),
-        _page(
-            "GET",
-            "/oidc/callback",
-            "come_back",
-            "Come back from a provider",
-            come_back,
-            query_type=CallbackQuery,
-            errors=(403,),
-            service=LoginPages,
-        ),
-    ]
+_AUTHORIZE, _LOG_OUT = "Log a user in to a client", "Log out in this browser"
+_END = "End a session of the caller, or a login in another browser"
 
-
-def _account() -> list[AnyRoute]:
-    return [
-        _page(
-            "GET",
-            ACCOUNT,
-            "show_account",
-            "Show one's own account, or ask who one is",
-            show_account,
-            service=AccountPage,
-        ),
-        _page(
-            "POST",
-            ACCOUNT,
-            "change_account",
-            "End a session of one's own, or a login in another browser",
-            change_account,
-            body_type=AccountForm,
-            service=AccountPage,
-        ),
-    ]
-
-
-def _logout() -> list[AnyRoute]:
-    path, summary = "/oauth2/v2/logout", "Log out in this browser"
-    return [
-        _page("GET", path, "log_out", summary, log_out, query_type=LogoutRequest, service=LogoutPages),
-        _page(
-            "POST",
-            path,
-            "log_out_by_form",
-            f"{summary}, by a form",
-            post_logout,
-            body_type=LogoutRequest,
-            service=LogoutPages,
-        ),
-    ]
-
-
-def _device() -> list[AnyRoute]:
-    path = "/oauth2/v2/device"
-    return [
-        _page(
-            "GET",
-            path,
-            "show_device",
-            "Ask for a device's code",
-            show_device,
-            query_type=DeviceQuery,
-            service=DevicePage,
-        ),
-        _page(
-            "POST", path, "connect_device", "Let a device in", connect_device, body_type=DeviceForm, service=DevicePage
-        ),
-    ]
-
-
-def _password() -> list[AnyRoute]:
-    path = "/oauth2/v2/password"
-    return [
-        _page(
-            "GET",
-            path,
-            "show_password",
-            "Ask for a password",
-            show_password,
-            query_type=PasswordQuery,
-            service=PasswordPages,
-        ),
-        _page(
-            "POST",
-            path,
-            "choose_password",
-            "Set a password",
-            choose_password,
-            body_type=PasswordForm,
-            errors=(401,),
-            service=PasswordPages,
-        ),
-        Route(
-            method="POST",
-            path="/api/v1/passwords",
-            name="make_password_link",
-            summary="Make a link by which a user can choose a password, once",
-            scope="everywhere",
-            permission=UPDATE_USERS,
-            body_type=PasswordLinkWrite,
-            response_type=PasswordLinkRead,
-            success=201,
-            errors=(404,),
-            holds_secret=True,
-            service=PasswordPages,
-            handler=make_password_link,
-        ),
-    ]
-
-
-ROUTES: list[AnyRoute] = [*_login(), *_account(), *_logout(), *_device(), *_password()]
+ROUTES: list[AnyRoute] = [
+    _page("GET", _AUTHORIZATION, authorize, LoginPages, AuthorizationRequest, _AUTHORIZE),
+    _page("POST", _AUTHORIZATION, authorize_by_form, LoginPages, AuthorizationRequest, f"{_AUTHORIZE}, by a form"),
+    _page("POST", "/oauth2/v2/login", log_in, LoginPages, LoginForm, "Log in with a password or at a provider", 401),
+    _page("GET", "/oidc/callback", come_back, LoginPages, CallbackQuery, "Complete a login at a provider", 403),
+    _page("GET", ACCOUNT, show_account, AccountPage, Nothing, "Show the caller's account, or the login page"),
+    _page("POST", ACCOUNT, change_account, AccountPage, AccountForm, _END),
+    _page("GET", _LOGOUT, log_out, LogoutPages, LogoutRequest, _LOG_OUT),
+    _page("POST", _LOGOUT, log_out_by_form, LogoutPages, LogoutRequest, f"{_LOG_OUT}, by a form"),
+    _page("GET", _DEVICE, show_device, DevicePage, DeviceQuery, "Show the form for a device's code"),
+    _page("POST", _DEVICE, connect_device, DevicePage, DeviceForm, "Approve or deny a device"),
+    _page("GET", _PASSWORD, show_password, PasswordPages, PasswordQuery, "Show the form for a new password"),
+    _page("POST", _PASSWORD, choose_password, PasswordPages, PasswordForm, "Set a password", 401),
+    Route(
+        method="POST",
+        path="/api/v1/passwords",
+        name="make_password_link",
+        summary="Create a link with which a user can set a password once",
+        scope="everywhere",
+        permission=UPDATE_USERS,
+        body_type=PasswordLinkWrite,
+        response_type=PasswordLinkRead,
+        success=201,
+        errors=(404,),
+        holds_secret=True,
+        service=PasswordPages,
+        handler=make_password_link,
+    ),
+]

@@ -1,4 +1,4 @@
-"""What browsers send to the pages of logging in, and what an administrator sends and reads for a password link."""
+"""Forms and queries of the login pages, and password links."""
 
 from datetime import datetime
 from typing import Annotated
@@ -15,20 +15,20 @@ _Sealed = Annotated[str, msgspec.Meta(max_length=16384)]
 
 
 class LoginForm(Parameters, frozen=True):
-    """The login page: a password, a provider's id or type, or an address alone, whose domain finds the provider."""
+    """Login form: a password, a provider's id or type, or an address alone, whose domain selects the provider."""
 
     state: _Sealed
     email: _Address = ""
     password: Secret | None = None
     provider: _Name = ""
     known: _Name = ""
-    """Go on as who is logged in already."""
+    """Continue as the user who is already logged in."""
     stay: _Name = ""
-    """Do not go to the provider of the address, but log in here."""
+    """Log in with a password instead of the organization's provider."""
 
 
 class CallbackQuery(Parameters, frozen=True):
-    """How somebody comes back from a provider."""
+    """Authorization response of an external provider."""
 
     state: _Sealed = ""
     code: Annotated[str, msgspec.Meta(max_length=8192)] = ""
@@ -38,20 +38,20 @@ class CallbackQuery(Parameters, frozen=True):
 
 
 class DeviceQuery(Parameters, frozen=True):
-    """The code of a device, if the link has it."""
+    """User code of a device, if the link has it."""
 
     user_code: Annotated[str, msgspec.Meta(max_length=32)] = ""
 
 
 class DeviceForm(DeviceQuery, frozen=True):
-    """The code of a device; or, with its state, what to answer it."""
+    """User code of a device or, with its state, the user's decision."""
 
     state: _Sealed = ""
     answer: _Name = ""
 
 
 class AccountForm(Parameters, frozen=True):
-    """What to end: a session, or a login in another browser, by its id."""
+    """Session or browser login to end, by its id."""
 
     state: _Sealed
     session: _Name = ""
@@ -59,7 +59,7 @@ class AccountForm(Parameters, frozen=True):
 
 
 class LogoutRequest(Parameters, frozen=True):
-    """OpenID Connect RP-Initiated Logout. `confirmation` is what our own page sends."""
+    """Parameters of OpenID Connect RP-Initiated Logout. `confirmation` is sent by our own page."""
 
     id_token_hint: Annotated[str, msgspec.Meta(max_length=8192)] = ""
     post_logout_redirect_uri: _Long = ""
@@ -69,13 +69,13 @@ class LogoutRequest(Parameters, frozen=True):
 
 
 class PasswordQuery(Parameters, frozen=True):
-    """What makes a link good, if it is one."""
+    """Secret of a password link, if there is one."""
 
     link: _Name = ""
 
 
 class PasswordForm(PasswordQuery, frozen=True):
-    """A new password, with a link or with the present one."""
+    """New password, with a link or with the current password."""
 
     email: _Address = ""
     password: Secret | None = None
@@ -84,13 +84,13 @@ class PasswordForm(PasswordQuery, frozen=True):
 
 
 class PasswordLinkWrite(Wire, frozen=True):
-    """Whose password is to be set."""
+    """User whose password is to be set."""
 
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=320, description="The user's e-mail address.")]
 
 
 class PasswordLinkRead(Wire, frozen=True):
-    """A link by which a password can be set once. Whoever has it can: hand it to the user and to nobody else."""
+    """Link that sets a password once. Anyone who has it can use it: give it to the user only."""
 
     link: Secret
     expiry: datetime

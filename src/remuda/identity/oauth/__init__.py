@@ -1,1 +1,1 @@
-"""OAuth2 and OpenID Connect: how people, devices, services and clients come by tokens."""
+"""OAuth 2.0 and OpenID Connect endpoints for clients, devices and services."""

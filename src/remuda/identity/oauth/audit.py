@@ -1,9 +1,8 @@
-"""Audit records of the endpoints for programs, where nobody is known before they have shown something.
+"""Audit records of the token and revocation endpoints.
 
-What is done with a session or a token is on record as the doing of whose it is: whoever comes with a stolen one cannot
-be told from its owner. Each record is in the commit of what it tells, and goes to every organization that the user is a
-member of; to that of a service account; of what belongs to none, to the system. Its status is the one of the answer, so
-a session that ends because a request was refused has that refusal's.
+Each record names the owner of the session or token, and is written in the commit of its effect: for every organization
+of the user, for that of a service account, or for the system. Its status is that of the response, so a session that
+ends because of a rejected request is recorded with the error's status.
 """
 
 from collections.abc import Sequence
@@ -19,34 +18,32 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 TOKEN = AuditOperation(method="POST", route="/oauth2/v2/token")
-"""Somebody asked for tokens."""
 REVOKE = AuditOperation(method="POST", route="/oauth2/v2/revoke")
-"""Somebody gave one back."""
 
-_OK, _REFUSED = 200, 400
+_OK, _REJECTED = 200, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
-    """Makes those of one request."""
+class TokenAudit:
+    """Audit records of one request."""
 
     store: Store
     operation: AuditOperation
     trace_id: str
     operator: str = ""
-    """Who sat at the machine itself and took the user's name, if somebody did."""
+    """Operator of the machine who used an operator token, or empty."""
 
     async def of_session(self, session: str, *, user: str, client: str) -> Sequence[Record]:
-        """Return the records of a session that is begun, gone on with or ended as was asked for; all by their ids."""
+        """Return the records of a session that begins, is refreshed or ends on request. All arguments are ids."""
         return await self._of_user(user, AuditTarget(type=SESSION.plural, id=session), client, _OK)
 
     async def of_forced_end(self, session: Session) -> Sequence[Record]:
-        """Return the records of a session that ends because of a request that is refused."""
+        """Return the records of a session that ends because a request is rejected."""
         target = AuditTarget(type=SESSION.plural, id=session.name)
-        return await self._of_user(session.spec.user, target, session.spec.client, _REFUSED)
+        return await self._of_user(session.spec.user, target, session.spec.client, _REJECTED)
 
     async def of_revocation(self, claims: Claims) -> Sequence[Record]:
-        """Return the records of an access token that is revoked by itself."""
+        """Return the records of the revocation of one access token."""
         target = AuditTarget(type=REVOCATION.plural, id=claims.jti)
         if claims.uid:
             return await self._of_user(claims.uid, target, claims.cid, _OK)
@@ -54,10 +51,10 @@ class Records:
 
     async def _of_user(self, name: str, target: AuditTarget, client: str, status: int) -> Sequence[Record]:
         user = await find(self.store, User, name)
-        if user is None:  # it is being deleted, and everything of its with it
+        if user is None:  # it is being deleted
             return [self._record(name, target, client, status, None)]
-        told: Sequence[str | None] = await audited_organizations(self.store, user) or [None]
-        return [self._record(user.spec.subject, target, client, status, each) for each in told]
+        organizations: Sequence[str | None] = await audited_organizations(self.store, user) or [None]
+        return [self._record(user.spec.subject, target, client, status, each) for each in organizations]
 
     def _record(self, subject: str, target: AuditTarget, client: str, status: int, organization: str | None) -> Record:
         return audit_record(

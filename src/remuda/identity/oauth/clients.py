@@ -1,19 +1,12 @@
-"""Signed assertions: how a service or a client proves who it is with a key of its own (RFC 7523).
+"""Registered clients: authentication and redirect URIs.
 
-One says who it is from (`iss` and `sub`), is for us (`aud`), ends within five minutes, and counts once: its `jti` is
-remembered until long after its end, in the store, so that no other process takes it either. The algorithms follow from
-the key that we have for the sender, never from what was sent.
+A client authenticates with a secret (Basic or form) or with a signed assertion (RFC 7523); a public client sends its id
+only. Two methods in one request are an error. An assertion is issued by its own subject, addressed to us, valid for at
+most five minutes, and accepted once: its `jti` is stored. Its algorithm follows from the registered key, never from the
+assertion.
 
-Registered clients: who they are, and how they prove it.
-
-A client with a secret sends it in the header Authorization (Basic) or in the form; one with a key signs an assertion;
-a public one has neither, says its name, and is believed only as far as PKCE, or the device at hand, goes. Whoever tries
-two ways at once is refused.
-
-Where a client may have browsers sent: to addresses that it has registered, compared as a whole, letter by letter.
-
-Only a program on the user's own machine cannot know its port in advance (RFC 8252): where it has registered a loopback
-address without a port, any port will do.
+Redirect URIs are compared as strings. Only for a loopback address registered without a port is any port accepted (RFC
+8252).
 """
 
 import base64
@@ -45,23 +38,23 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-"""What `client_assertion_type` has to be."""
+"""Value that `client_assertion_type` must have."""
 
-_LONGEST_LIFE = timedelta(minutes=5)
+_MAX_LIFETIME = timedelta(minutes=5)
 _LEEWAY = timedelta(seconds=5)
-_LONGEST_ID = 255
+_MAX_ID_LENGTH = 255
 _PARTS = 3
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-_SHORTEST_RSA = 2048
+_MIN_RSA_BITS = 2048
 
 ALGORITHMS = (*_CURVES.values(), *_RSA, "Ed25519")
-"""Every algorithm that a key of some sender's can be for."""
+"""Algorithms with which an assertion can be signed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A sender's key, and what it can verify."""
+    """Registered key, and the algorithms that it can verify."""
 
     key: Key
     algorithms: tuple[str, ...]
@@ -75,7 +68,7 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
     x5t256: str = ""
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _AssertionClaims(msgspec.Struct, frozen=True):
     iss: str
     sub: str
     aud: str | tuple[str, ...]
@@ -87,26 +80,26 @@ class _Said(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assertions:
-    """Checks them."""
+    """Verifier of signed assertions."""
 
     store: Store
     clock: Clock
     settings: IdentitySettings
 
-    async def prove(self, assertion: Secret, assertion_type: str) -> str:
-        """Return who proves to be itself, a service or a client by its id, or raise OAuthError. It counts once."""
+    async def verify(self, assertion: Secret, assertion_type: str) -> str:
+        """Return the id of the service or client that signed the assertion, or raise OAuthError. Accept it once."""
         if assertion_type != ASSERTION_TYPE:
             raise OAuthError("invalid_request", f"client_assertion_type is not supported: use {ASSERTION_TYPE}")
         token = assertion.reveal()
-        claimed = _unverified(token)
-        key = await self._key_of(claimed.sub) if claimed is not None else None
-        if claimed is None or key is None:
-            raise _refused()
-        said = _verified(token, key)
-        if said is None or said.iss != said.sub or not self._is_for_us(said) or not self._is_timely(said):
-            raise _refused()
-        await self._use(said)
-        return said.sub
+        unverified = _unverified(token)
+        key = await self._key_of(unverified.sub) if unverified is not None else None
+        if unverified is None or key is None:
+            raise _invalid_assertion()
+        claims = _verified(token, key)
+        if claims is None or claims.iss != claims.sub or not self._is_for_us(claims) or not self._is_timely(claims):
+            raise _invalid_assertion()
+        await self._record_use(claims)
+        return claims.sub
 
     async def _key_of(self, sender: str) -> PublicKey | None:
         account = self.settings.system_accounts.get(sender)
@@ -115,25 +108,25 @@ class Assertions:
         client = await find(self.store, OAuth2Client, sender, include_deleting=False)
         return load_public_key(client.spec.public_key) if client is not None and client.spec.public_key else None
 
-    def _is_for_us(self, said: _Said) -> bool:
+    def _is_for_us(self, claims: _AssertionClaims) -> bool:
         issuer = self.settings.issuer
-        audiences = (said.aud,) if isinstance(said.aud, str) else said.aud
+        audiences = (claims.aud,) if isinstance(claims.aud, str) else claims.aud
         return issuer in audiences or f"{issuer}/oauth2/v2/token" in audiences
 
-    def _is_timely(self, said: _Said) -> bool:
+    def _is_timely(self, claims: _AssertionClaims) -> bool:
         now = self.clock.now().timestamp()
-        begins = max(said.iat or 0, said.nbf or 0)
-        ends_in_time = now < said.exp <= now + (_LONGEST_LIFE + _LEEWAY).total_seconds()
-        return ends_in_time and begins <= now + _LEEWAY.total_seconds() and 0 < len(said.jti) <= _LONGEST_ID
+        begins = max(claims.iat or 0, claims.nbf or 0)
+        ends_in_time = now < claims.exp <= now + (_MAX_LIFETIME + _LEEWAY).total_seconds()
+        return ends_in_time and begins <= now + _LEEWAY.total_seconds() and 0 < len(claims.jti) <= _MAX_ID_LENGTH
 
-    async def _use(self, said: _Said) -> None:
-        expires = datetime.fromtimestamp(said.exp, UTC)
-        name = token_hash(msgspec.json.encode([said.sub, said.jti]).decode())
+    async def _record_use(self, claims: _AssertionClaims) -> None:
+        expires = datetime.fromtimestamp(claims.exp, UTC)
+        name = token_hash(msgspec.json.encode([claims.sub, claims.jti]).decode())
         used = UsedAssertion(metadata=Metadata(name=name), spec=UsedAssertionSpec(expires=expires))
         try:
             await self.store.create(used)
         except AlreadyExists:
-            raise _refused() from None
+            raise _invalid_assertion() from None
 
 
 def load_public_key(pem: str) -> PublicKey:
@@ -144,62 +137,60 @@ def load_public_key(pem: str) -> PublicKey:
         key = None
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES:
         return PublicKey(ECKey.import_key(pem), (_CURVES[key.curve.name],))
-    if isinstance(key, rsa.RSAPublicKey) and key.key_size >= _SHORTEST_RSA:
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size >= _MIN_RSA_BITS:
         return PublicKey(RSAKey.import_key(pem), _RSA)
     if isinstance(key, ed25519.Ed25519PublicKey):
         return PublicKey(OKPKey.import_key(pem), ("Ed25519", "EdDSA"))
     raise Invalid(
-        "spec.publicKey",
-        "is no public key that we can use",
-        remedy="send the PEM of an EC, Ed25519 or 2048-bit RSA key",
+        "spec.publicKey", "is not a supported public key", remedy="send the PEM of an EC, Ed25519 or 2048-bit RSA key"
     )
 
 
-def _unverified(token: str) -> _Said | None:
-    """Return what an assertion says, to know whose key it must hold against."""
+def _unverified(token: str) -> _AssertionClaims | None:
+    """Return the claims before verification, to find the key of the sender."""
     parts = token.split(".") if len(token) <= MAX_TOKEN_BYTES else []
     if len(parts) != _PARTS:
         return None
     try:
         msgspec.json.decode(base64url.decode(parts[0]), type=_Header)
-        return msgspec.json.decode(base64url.decode(parts[1]), type=_Said)
+        return msgspec.json.decode(base64url.decode(parts[1]), type=_AssertionClaims)
     except (ValueError, RecursionError):
         return None
 
 
-def _verified(token: str, key: PublicKey) -> _Said | None:
+def _verified(token: str, key: PublicKey) -> _AssertionClaims | None:
     try:
         payload = deserialize_compact(token, key.key, key.algorithms).payload
-        return msgspec.json.decode(payload or b"", type=_Said)
+        return msgspec.json.decode(payload or b"", type=_AssertionClaims)
     except (JoseError, ValueError, RecursionError):
         return None
 
 
-def _refused() -> OAuthError:
-    return OAuthError("access_denied", "client_assertion does not hold: sign a new one with the registered key", 401)
+def _invalid_assertion() -> OAuthError:
+    return OAuthError("access_denied", "client_assertion is not valid: sign a new one with the registered key", 401)
 
 
 CLI = "remuda-cli"
-"""The client id of our command line."""
+"""Client id of our command line."""
 
 _CLI_SPEC = OAuth2ClientSpec(redirect_uri="http://127.0.0.1/callback", is_public=True)
 _CHALLENGE = (b"www-authenticate", b'Basic realm="remuda"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientProof:
-    """How a client says who it is."""
+class ClientCredentials:
+    """Credentials with which a client authenticates."""
 
     client_id: str = ""
     secret: Secret | None = None
     assertion_type: str = ""
     assertion: Secret | None = None
     is_basic: bool = False
-    """It came in the header Authorization."""
+    """The credentials were in the Authorization header."""
 
     @classmethod
-    def of(cls, form: ClientForm, authorization: str = "") -> "ClientProof":
-        """Return what a form and the header Authorization say together, or raise OAuthError if they contradict."""
+    def from_request(cls, form: ClientForm, authorization: str = "") -> "ClientCredentials":
+        """Return the credentials of a form and an Authorization header, or raise OAuthError if they conflict."""
         basic = _read_basic(authorization)
         if basic is None:
             return cls(
@@ -209,15 +200,15 @@ class ClientProof:
                 assertion=form.client_assertion,
             )
         if form.client_secret is not None or form.client_assertion is not None:
-            raise OAuthError("invalid_request", "the client proves itself twice: use the header or the form")
+            raise OAuthError("invalid_request", "the client authenticates twice: use the header or the form")
         if form.client_id not in {"", basic.client_id}:
-            raise OAuthError("invalid_request", "client_id is another one than in the header: send one of them")
+            raise OAuthError("invalid_request", "client_id differs from the one in the header: send one of them")
         return basic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Finds and checks clients."""
+    """Registered clients, and their authentication."""
 
     store: Store
     assertions: Assertions
@@ -226,38 +217,38 @@ class Clients:
         """Return the client with this id, or None."""
         return await find(self.store, OAuth2Client, client_id, include_deleting=False)
 
-    async def called(self, client_id: str) -> str:
-        """Return what people call the client with this id; the id itself if it is gone."""
+    async def display_name(self, client_id: str) -> str:
+        """Return the name of the client with this id, or the id if the client no longer exists."""
         found = await self.find(client_id)
         return client_id if found is None else found.metadata.labels.get(NAME, client_id)
 
-    async def authenticate(self, proof: ClientProof) -> OAuth2Client:
-        """Return the client that has proved who it is, or raise OAuthError."""
-        if proof.assertion is not None:
-            name = await self.assertions.prove(proof.assertion, proof.assertion_type)
-            client = await self.find(name)
-            if client is None or proof.client_id not in {"", name}:
-                raise _denied(proof)
+    async def authenticate(self, credentials: ClientCredentials) -> OAuth2Client:
+        """Return the authenticated client, or raise OAuthError."""
+        if credentials.assertion is not None:
+            client_id = await self.assertions.verify(credentials.assertion, credentials.assertion_type)
+            client = await self.find(client_id)
+            if client is None or credentials.client_id not in {"", client_id}:
+                raise _invalid_client(credentials)
             return client
-        if not proof.client_id:
+        if not credentials.client_id:
             raise OAuthError("invalid_request", "client_id is missing: send the client's id, and its secret if any")
-        client = await self.find(proof.client_id)
-        shown = proof.secret.reveal() if proof.secret is not None else ""
-        # Compared even where there is no such client, so that the clock tells nobody which ones there are.
-        is_proved = is_hash_of(client.spec.secret_hash if client else "0" * 64, shown)
-        is_public = client is not None and client.spec.is_public and not shown
-        if client is None or not (is_proved or is_public):
-            raise _denied(proof)
+        client = await self.find(credentials.client_id)
+        secret = credentials.secret.reveal() if credentials.secret is not None else ""
+        # Compared even for an unknown client, so that response times do not reveal which clients exist.
+        is_authenticated = is_hash_of(client.spec.secret_hash if client else "0" * 64, secret)
+        is_public = client is not None and client.spec.is_public and not secret
+        if client is None or not (is_authenticated or is_public):
+            raise _invalid_client(credentials)
         return client
 
 
 async def seed_clients(store: Store) -> None:
-    """Write the clients that are built in, as they have to be in this release. Ask at each start."""
+    """Write the built-in clients of this release. Called at every start."""
     built_in = OAuth2Client(metadata=Metadata(name=CLI, labels={NAME: CLI}), spec=_CLI_SPEC)
     await seed(store, built_in, lambda found: msgspec.structs.replace(found, spec=_CLI_SPEC))
 
 
-def _read_basic(authorization: str) -> ClientProof | None:
+def _read_basic(authorization: str) -> ClientCredentials | None:
     scheme, _, encoded = authorization.strip().partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -267,48 +258,48 @@ def _read_basic(authorization: str) -> ClientProof | None:
         colon = ""
     if not colon:
         raise OAuthError("invalid_request", "the header Authorization is malformed: send Basic with id and secret")
-    return ClientProof(client_id=unquote_plus(name), secret=Secret(unquote_plus(secret)), is_basic=True)
+    return ClientCredentials(client_id=unquote_plus(name), secret=Secret(unquote_plus(secret)), is_basic=True)
 
 
-def _denied(proof: ClientProof) -> OAuthError:
-    headers = (_CHALLENGE,) if proof.is_basic else ()
+def _invalid_client(credentials: ClientCredentials) -> OAuthError:
+    headers = (_CHALLENGE,) if credentials.is_basic else ()
     return OAuthError("access_denied", "the client is unknown, or its secret is wrong", 401, headers=headers)
 
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-_LONGEST = 2048
+_MAX_URI_LENGTH = 2048
 
 
-def redirects_of(client: OAuth2Client) -> tuple[str, ...]:
-    """Return every address that a client has registered."""
+def redirect_uris_of(client: OAuth2Client) -> tuple[str, ...]:
+    """Return the registered redirect URIs of a client."""
     spec = client.spec
     return each_once(filter(None, (spec.redirect_uri, *spec.redirect_uris)))
 
 
 def allows_redirect(client: OAuth2Client, uri: str) -> bool:
-    """Tell whether browsers may be sent to this address for a client."""
-    registered = redirects_of(client)
-    return uri in registered or any(_is_same_but_for_port(each, uri) for each in registered)
+    """Tell whether a redirect URI is registered for a client."""
+    registered = redirect_uris_of(client)
+    return uri in registered or any(_differs_only_in_port(each, uri) for each in registered)
 
 
-def check_redirects(field: str, uris: tuple[str, ...]) -> None:
+def check_redirect_uris(field: str, uris: tuple[str, ...]) -> None:
     """Raise Invalid unless all of these can be registered."""
     for uri in uris:
         parts = _split(uri)
-        if parts is None or not parts.netloc or parts.username is not None or len(uri) > _LONGEST:
-            raise Invalid(field, "has an address that is not absolute", remedy="write it out: https://host/path")
+        if parts is None or not parts.netloc or parts.username is not None or len(uri) > _MAX_URI_LENGTH:
+            raise Invalid(field, "has a URI that is not absolute", remedy="write it as https://host/path")
         if parts.fragment or "#" in uri or "*" in uri:
-            raise Invalid(field, "has an address with '#' or '*'", remedy="write out each address, without a fragment")
+            raise Invalid(field, "has a URI with '#' or '*'", remedy="list each URI, without a fragment")
         if parts.scheme != "https" and not _is_loopback(parts):
-            raise Invalid(field, "has an address without TLS", remedy="use https, or http to 127.0.0.1 or [::1] alone")
+            raise Invalid(field, "has a URI without TLS", remedy="use https, or http with 127.0.0.1 or [::1]")
 
 
-def _is_same_but_for_port(registered: str, uri: str) -> bool:
-    known, asked = _split(registered), _split(uri)
-    if known is None or asked is None or not _is_loopback(known) or known.port is not None:
+def _differs_only_in_port(registered: str, uri: str) -> bool:
+    known, requested = _split(registered), _split(uri)
+    if known is None or requested is None or not _is_loopback(known) or known.port is not None:
         return False
     host = f"[{known.hostname}]" if ":" in (known.hostname or "") else known.hostname
-    return uri == registered.replace(f"//{known.netloc}", f"//{host}:{asked.port}", 1)
+    return uri == registered.replace(f"//{known.netloc}", f"//{host}:{requested.port}", 1)
 
 
 def _is_loopback(parts: SplitResult) -> bool:
@@ -316,12 +307,12 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 
 def _split(uri: str) -> SplitResult | None:
-    """Return the parts of an address, or None where it has none that make sense."""
+    """Return the parts of a URI, or None if it is malformed."""
     if not uri.isascii() or not uri.isprintable() or " " in uri or "\\" in uri:
         return None
     try:
         parts = urlsplit(uri)
-        _ = parts.port  # raises if it is no number
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError:
         return None
     return parts

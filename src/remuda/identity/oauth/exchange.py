@@ -1,8 +1,7 @@
-"""Token exchange (RFC 8693): a service that was shown a token gets a passport for it.
+"""Token exchange (RFC 8693): a service exchanges a caller's token for a passport.
 
-A passport says who the caller is and where it may act, for a minute at most, and holds no rights. Only what was asked
-for, and is within the caller's reach, is written into it: a service need not ask again whether the caller belongs to
-the organization at hand.
+A passport names the caller and the organization and project in scope, for a minute at most, and holds no permissions.
+The scope is checked here, so a service need not check the caller's membership again.
 """
 
 from dataclasses import dataclass
@@ -24,23 +23,22 @@ from remuda.resources.crud import each_once, exists, find_in
 from remuda.store.contract import Store
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  the name of a grant
-"""The grant."""
 ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  the name of a type
-"""What is exchanged."""
+"""The only accepted `subject_token_type`."""
 PASSPORT_TYPE = "urn:nscale:params:oauth:token-type:passport"
-"""What it is exchanged for."""
+"""Type of the issued token."""
 
 
-def refuse_query(query: TokenQuery) -> None:
-    """Raise OAuthError if something is in the query that belongs into the body."""
+def reject_query(query: TokenQuery) -> None:
+    """Raise OAuthError if a parameter of the form is in the query, where proxies may log it."""
     for name in query.__struct_fields__:
         if getattr(query, name):
             raise OAuthError("invalid_request", f"{name} must be supplied in the form body")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """Issues passports."""
+class TokenExchange:
+    """Issuer of passports."""
 
     store: Store
     clock: Clock
@@ -51,16 +49,16 @@ class Exchange:
     permissions: Permissions
 
     async def passport(self, form: TokenForm) -> TokenRead:
-        """Return a passport for whoever's token was shown."""
+        """Return a passport for the bearer of the subject token."""
         _check_form(form)
-        assert form.subject_token is not None, "the check has seen it"
+        assert form.subject_token is not None, "checked by _check_form"
         try:
             bearer = await self.bearers.identify(form.subject_token.reveal())
         except Unauthenticated:
             raise OAuthError("access_denied", NOT_VALID, 401) from None
-        standing = await self.permissions.of_bearer(bearer, with_groups=False)
-        await self._check_reach(standing.access, form.x_organization_id, form.x_project_id)
-        claims = self._claims(bearer, standing.organizations, form)
+        resolved = await self.permissions.of_bearer(bearer, with_groups=False)
+        await self._check_scope(resolved.access, form.x_organization_id, form.x_project_id)
+        claims = self._claims(bearer, resolved.organizations, form)
         return TokenRead(
             access_token=await self.tokens.sign(claims, PASSPORT),
             token_type=BEARER,
@@ -89,7 +87,7 @@ class Exchange:
             project_id=form.x_project_id,
         )
 
-    async def _check_reach(self, access: AccessList, organization: str, project: str) -> None:
+    async def _check_scope(self, access: AccessList, organization: str, project: str) -> None:
         if not organization:
             return
         inside = access.organizations.get(organization)
@@ -99,10 +97,10 @@ class Exchange:
             raise _out_of_scope("organization")
         if not project:
             return
-        has_reach = bool(access.everywhere) or (
+        is_allowed = bool(access.everywhere) or (
             inside is not None and (bool(inside.permissions) or project in inside.projects)
         )
-        if not has_reach or await find_in(self.store, Project, project, organization) is None:
+        if not is_allowed or await find_in(self.store, Project, project, organization) is None:
             raise _out_of_scope("project")
 
 

@@ -1,8 +1,8 @@
-"""The token endpoint, grant by grant: something that proves a right to tokens becomes tokens.
+"""Grants of the token endpoint.
 
-The client proves itself first. Whoever then shows a code, a refresh token or a device code must be the client that it
-was given to. PKCE is demanded of public clients, and of every login that began with it. Of the scopes that were asked
-for those are granted that change anything (`SCOPES`).
+The client authenticates first. A code, refresh token or device code is valid only for the client that it was issued to.
+PKCE is required of public clients, and of every request that began with a code challenge. Requested scopes that are not
+in `SCOPES` are ignored.
 """
 
 import hashlib
@@ -18,9 +18,9 @@ from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
-from remuda.identity.oauth.audit import TOKEN, Records
-from remuda.identity.oauth.clients import ClientProof, Clients
-from remuda.identity.oauth.codes import Codes, Devices
+from remuda.identity.oauth.audit import TOKEN, TokenAudit
+from remuda.identity.oauth.clients import ClientCredentials, Clients
+from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import ID, IdClaims
@@ -35,22 +35,18 @@ from remuda.resources.service_info import SCOPES
 from remuda.store.contract import Store
 
 AUTHORIZATION_CODE = "authorization_code"
-"""A login through a browser."""
 REFRESH_TOKEN = "refresh_token"  # noqa: S105  the name of a grant
-"""An earlier login."""
 CLIENT_CREDENTIALS = "client_credentials"
-"""A service."""
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
-"""A login on another device."""
 
 
 ValueT = TypeVar("ValueT", str, Secret)
-Grant = Callable[[Context, TokenForm, ClientProof], Awaitable[TokenRead]]
+Grant = Callable[[Context, TokenForm, ClientCredentials], Awaitable[TokenRead]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grants:
-    """Turns grants into tokens."""
+class TokenGrants:
+    """Grants, each of which returns tokens."""
 
     store: Store
     clock: Clock
@@ -58,24 +54,24 @@ class Grants:
     tokens: Tokens
     sessions: Sessions
     clients: Clients
-    codes: Codes
-    devices: Devices
+    codes: AuthorizationCodes
+    devices: DeviceGrants
 
     @property
-    def known(self) -> Mapping[str, Grant]:
-        """Every grant, by its name on the wire."""
+    def by_type(self) -> Mapping[str, Grant]:
+        """Return every grant by its `grant_type`."""
         return {
             AUTHORIZATION_CODE: self.by_code,
             REFRESH_TOKEN: self.by_refresh,
-            CLIENT_CREDENTIALS: self.by_credentials,
+            CLIENT_CREDENTIALS: self.by_service,
             DEVICE_CODE: self.by_device,
         }
 
-    async def by_code(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
-        """Exchange an authorization code."""
-        code_sent = _needed(form.code, "code")
-        _needed(form.redirect_uri, "redirect_uri")
-        client = await self.clients.authenticate(proof)
+    async def by_code(self, context: Context, form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+        """Exchange an authorization code for tokens."""
+        code_sent = _require(form.code, "code")
+        _require(form.redirect_uri, "redirect_uri")
+        client = await self.clients.authenticate(credentials)
         records = self._records(context)
         code = await self.codes.find(code_sent, ending=records.of_forced_end)
         _check_code(code, client, form)
@@ -94,17 +90,17 @@ class Grants:
                 refresh=refresh,
                 log=await records.of_session(refresh.session, user=user.name, client=client.name),
             )
-        except AlreadyExists:  # begun by whoever used the code before it was forgotten
+        except AlreadyExists:  # begun by an earlier exchange of the same code
             await self.codes.end(used.name, ending=records.of_forced_end)
             raise OAuthError("invalid_grant", "code is used, expired or unknown: log in again") from None
-        await self.codes.settle(used, ending=records.of_forced_end)
-        await self._check_footing(session, records)
-        return await self._answer(user, session, refresh, nonce=spec.nonce)
+        await self.codes.finish(used, ending=records.of_forced_end)
+        await self._check_validity(session, records)
+        return await self._response(user, session, refresh, nonce=spec.nonce)
 
-    async def by_refresh(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
-        """Exchange a refresh token for the next pair. What it is narrowed to holds for this access token alone."""
-        sent = _needed(form.refresh_token, "refresh_token")
-        client = await self.clients.authenticate(proof)
+    async def by_refresh(self, context: Context, form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+        """Exchange a refresh token for new tokens. A narrower scope applies to this access token only."""
+        sent = _require(form.refresh_token, "refresh_token")
+        client = await self.clients.authenticate(credentials)
         token = RefreshToken.parse(sent.reveal())
         session = await self.sessions.of_refresh(token) if token is not None else None
         if token is None or session is None or session.spec.client != client.name:
@@ -112,21 +108,21 @@ class Grants:
         records = self._records(context)
         if not await provider_exists(self.store, session.spec.provider):
             await self.sessions.end(session, log=await records.of_forced_end(session))
-            raise OAuthError("invalid_grant", "the provider of this login is gone: log in again")
+            raise OAuthError("invalid_grant", "the provider of this login no longer exists: log in again")
         scope = _narrowed(session.spec.scope, form.scope)
         user = await self._active_user(session.spec.user)
         log = await records.of_session(session.name, user=user.name, client=client.name)
         try:
-            session, following = await self.sessions.refresh(session, token, log=log, ending=records.of_forced_end)
+            session, next_token = await self.sessions.refresh(session, token, log=log, ending=records.of_forced_end)
         except ReusedError:
             raise OAuthError("invalid_grant", "refresh token reuse: log in again") from None
-        return await self._answer(user, replace(session, spec=replace(session.spec, scope=scope)), following)
+        return await self._response(user, replace(session, spec=replace(session.spec, scope=scope)), next_token)
 
-    async def by_device(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
-        """Let a device in, if its user has said yes."""
-        sent = _needed(form.device_code, "device_code")
-        client = await self.clients.authenticate(proof)
-        grant = await self.devices.take(sent, client.name)
+    async def by_device(self, context: Context, form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+        """Exchange an approved device code for tokens."""
+        sent = _require(form.device_code, "device_code")
+        client = await self.clients.authenticate(credentials)
+        grant = await self.devices.redeem(sent, client.name)
         user = await self._active_user(grant.spec.user)
         refresh, records = self.sessions.new_refresh(code=grant.name), self._records(context)
         session = await self.sessions.begin(
@@ -139,27 +135,27 @@ class Grants:
             refresh=refresh,
             log=await records.of_session(refresh.session, user=user.name, client=client.name),
         )
-        await self._check_footing(session, records)
-        return await self._answer(user, session, refresh)
+        await self._check_validity(session, records)
+        return await self._response(user, session, refresh)
 
-    async def by_credentials(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:  # noqa: ARG002  a Grant
-        """Give a service a token of its own. A client that is no service has no rights of its own to have one for."""
-        if proof.assertion is None:
+    async def by_service(self, _context: Context, _form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+        """Issue a token to a service. Other clients have no permissions of their own."""
+        if credentials.assertion is None:
             raise OAuthError("invalid_request", "mTLS client verification failed: send client_assertion")
-        name = await self.clients.assertions.prove(proof.assertion, proof.assertion_type)
+        name = await self.clients.assertions.verify(credentials.assertion, credentials.assertion_type)
         if name not in self.settings.system_accounts:
-            raise OAuthError("unauthorized_client", "only services have rights of their own: log a user in")
+            raise OAuthError("unauthorized_client", "only services have permissions of their own: log a user in")
         issued = await self.tokens.issue_for_service(name)
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
 
-    def _records(self, context: Context) -> Records:
-        return Records(store=self.store, operation=TOKEN, trace_id=context.trace_id)
+    def _records(self, context: Context) -> TokenAudit:
+        return TokenAudit(store=self.store, operation=TOKEN, trace_id=context.trace_id)
 
-    async def _check_footing(self, session: Session, records: Records) -> None:
-        """End a session again, and raise OAuthError, if its user has logged out, or has another password, by now."""
+    async def _check_validity(self, session: Session, records: TokenAudit) -> None:
+        """End a new session and raise OAuthError if its user has meanwhile logged out or changed the password."""
         if not await is_valid(self.store, session, self.clock.now()):
             await self.sessions.end(session, log=await records.of_forced_end(session))
-            raise OAuthError("invalid_grant", "the user has logged out, or has another password: log in again")
+            raise OAuthError("invalid_grant", "the user has logged out or changed the password: log in again")
 
     async def _active_user(self, name: str) -> User:
         user = await find_active_user(self.store, name)
@@ -167,8 +163,10 @@ class Grants:
             raise OAuthError("access_denied", "user identity not found or inactive", 401)
         return user
 
-    async def _answer(self, user: User, session: Session, refresh: RefreshToken, nonce: str | None = None) -> TokenRead:
-        """Return the tokens of a session; with a nonce, be it empty, it is a login that gets an ID token, too."""
+    async def _response(
+        self, user: User, session: Session, refresh: RefreshToken, nonce: str | None = None
+    ) -> TokenRead:
+        """Return the tokens of a session, with an ID token if `nonce` is not None and the scope has `openid`."""
         issued = await self.tokens.issue_for_session(user, session)
         scopes = session.spec.scope.split()
         has_id = nonce is not None and "openid" in scopes
@@ -201,44 +199,46 @@ class Grants:
         return await self.tokens.sign(claims, ID)
 
 
-def _needed(value: ValueT | None, name: str) -> ValueT:
+def _require(value: ValueT | None, name: str) -> ValueT:
     if not value:
         raise OAuthError("invalid_request", f"{name} must be specified")
     return value
 
 
 def _granted(scope: str) -> str:
-    asked = scope.split()
-    return " ".join(each for each in SCOPES if each in asked)
+    requested = scope.split()
+    return " ".join(each for each in SCOPES if each in requested)
 
 
-def _narrowed(had: str, asked: str) -> str:
-    """Return the scope of the next token: that of the login, or the part of it that is asked for (RFC 6749, 6)."""
-    if not asked:
-        return had
-    scope = _granted(asked)
-    if set(scope.split()) - set(had.split()):
-        raise OAuthError("invalid_scope", "scope is wider than at the login: log in again to have more")
-    return scope
+def _narrowed(scope: str, requested: str) -> str:
+    """Return the requested part of the session's scope (RFC 6749, section 6)."""
+    if not requested:
+        return scope
+    granted = _granted(requested)
+    if set(granted.split()) - set(scope.split()):
+        raise OAuthError("invalid_scope", "scope is wider than that of the login: log in again to extend it")
+    return granted
 
 
 def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) -> None:
     spec = code.spec
     if spec.client != client.name:
-        raise OAuthError("invalid_grant", "code was given to another client: log in again")
+        raise OAuthError("invalid_grant", "code was issued to another client: log in again")
     if spec.redirect_uri != form.redirect_uri:
-        raise OAuthError("invalid_grant", "redirect_uri is not that of the login: send the same one")
+        raise OAuthError(
+            "invalid_grant", "redirect_uri differs from that of the authorization request: send the same one"
+        )
     verifier = form.code_verifier.reveal() if form.code_verifier is not None else ""
     if not spec.challenge:
         if client.spec.is_public or verifier:
-            raise OAuthError("invalid_client", "the login had no code_challenge: begin it with one")
+            raise OAuthError("invalid_client", "the authorization request had no code_challenge: send one")
         return
-    made = s256(verifier) if spec.challenge_method == "S256" else verifier
-    if not verifier or not hmac.compare_digest(made.encode(), spec.challenge.encode()):
-        raise OAuthError("invalid_client", "code_verifier does not match the code_challenge of the login")
+    challenge = s256(verifier) if spec.challenge_method == "S256" else verifier
+    if not verifier or not hmac.compare_digest(challenge.encode(), spec.challenge.encode()):
+        raise OAuthError("invalid_client", "code_verifier does not match the code_challenge")
 
 
 def _at_hash(token: Secret) -> str:
-    """Return the left half of the SHA-512 of an access token, by which an ID token names it."""
+    """Return the `at_hash` of an access token: the left half of its SHA-512."""
     digest = hashlib.sha512(token.reveal().encode()).digest()
     return base64url.encode(digest[: len(digest) // 2])

@@ -1,8 +1,8 @@
-"""Registered OAuth2 clients: what operators send and read, what is stored, and the service that registers them.
+"""Registered OAuth 2.0 clients: schema and service.
 
-The permission is `identity:oauth2providers`, held everywhere: the roles that existing clients know have no endpoint for
-clients, and a caller who may choose where users log in may also choose which clients they log in to. Built-in clients
-cannot be changed.
+The permission is `identity:oauth2providers`, granted everywhere: the reference contract has no endpoint for clients,
+and a caller who may choose where users log in may also choose which clients they log in to. Built-in clients cannot be
+changed.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from remuda.http.responses import Collection, Viewed, etag_view
 from remuda.http.routes import Parameters, Wire
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.names import permission
-from remuda.identity.oauth.clients import CLI, check_redirects, load_public_key, redirects_of
+from remuda.identity.oauth.clients import CLI, check_redirect_uris, load_public_key, redirect_uris_of
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
@@ -42,35 +42,34 @@ _Uri = Annotated[str, msgspec.Meta(max_length=2048)]
 
 
 class ClientPath(Parameters, frozen=True, rename={"client": "clientID"}):
-    """A client."""
+    """Path of a client."""
 
     client: Annotated[str, msgspec.Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 
 
 class OAuth2ClientWire(Wire, frozen=True):
-    """A program that people log in to."""
+    """Application that users log in to."""
 
     redirect_uris: Annotated[
         tuple[_Uri, ...],
         msgspec.Meta(
             max_length=20,
-            description="Where browsers may be sent: absolute https addresses, compared letter by letter. For a "
-            "program on the user's machine http://127.0.0.1/path, which fits any port.",
+            description="Redirect URIs: absolute https URIs, compared as strings. For a "
+            "program on the user's machine http://127.0.0.1/path, which matches any port.",
         ),
     ] = ()
     home_uri: _Uri = ""
     login_uri: _Uri = ""
     error_uri: _Uri = ""
-    is_public: Annotated[
-        bool, msgspec.Meta(description="It cannot keep a secret: it has none, and PKCE is demanded.")
-    ] = False
+    is_public: Annotated[bool, msgspec.Meta(description="The client has no secret and must use PKCE.")] = False
     public_key: Annotated[
-        str, msgspec.Meta(max_length=8192, description="PEM. It proves itself by assertions that this key signed.")
+        str,
+        msgspec.Meta(max_length=8192, description="PEM. The client authenticates with assertions signed by this key."),
     ] = ""
 
 
 class ClientWrite(Wire, frozen=True):
-    """A client to be registered or changed."""
+    """Client to be registered or updated."""
 
     metadata: MetadataWrite
     spec: OAuth2ClientWire
@@ -84,51 +83,51 @@ class ClientRead(Wire, frozen=True):
 
 
 class ClientSecret(Wire, frozen=True):
-    """What is shown once."""
+    """Secret that is returned once."""
 
     client_secret: Secret | None = None
 
 
 class ClientSecretRead(ClientRead, frozen=True):
-    """A registered client with its new secret, which is shown this once; a client without one has none here."""
+    """Registered client with its new secret, which is returned once. Some clients have none."""
 
     status: ClientSecret
 
 
-def check_client(wanted: ClientWrite) -> None:
-    """Raise Invalid unless the client can be registered like this."""
-    spec = wanted.spec
-    check_tags(wanted.metadata.tags)
-    check_redirects("spec.redirectUris", spec.redirect_uris)
+def check_client(client: ClientWrite) -> None:
+    """Raise Invalid if the client cannot be registered."""
+    spec = client.spec
+    check_tags(client.metadata.tags)
+    check_redirect_uris("spec.redirectUris", spec.redirect_uris)
     for name, uri in (("homeUri", spec.home_uri), ("loginUri", spec.login_uri), ("errorUri", spec.error_uri)):
-        check_redirects(f"spec.{name}", (uri,) if uri else ())
+        check_redirect_uris(f"spec.{name}", (uri,) if uri else ())
     if spec.public_key and spec.is_public:
-        raise Invalid("spec.publicKey", "is there for a public client", remedy="leave out publicKey or isPublic")
+        raise Invalid("spec.publicKey", "is set for a public client", remedy="remove publicKey or isPublic")
     if spec.public_key:
         load_public_key(spec.public_key)
 
 
-def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
-    metadata = new_metadata(name, wanted.metadata, who, labels={})
-    tags = own_tags(stored_tags(wanted.metadata), who)
-    return OAuth2Client(metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))
+def new_client(name: str, body: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
+    metadata = new_metadata(name, body.metadata, who, labels={})
+    tags = own_tags(stored_tags(body.metadata), who)
+    return OAuth2Client(metadata=metadata, spec=_spec(body.spec, tags, secret_hash))
 
 
-def changed_client(client: OAuth2Client, wanted: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
-    """Return a client with everything replaced that an operator may change. One that becomes public has no secret."""
-    secret_hash = "" if wanted.spec.is_public else client.spec.secret_hash
-    metadata = changed_metadata(client.metadata, wanted.metadata, who.subject, now)
-    tags = replaced_tags(client.spec.tags, stored_tags(wanted.metadata), who)
-    return replace(client, metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))
+def changed_client(client: OAuth2Client, body: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
+    """Return a client with the writable fields replaced. A client that becomes public loses its secret."""
+    secret_hash = "" if body.spec.is_public else client.spec.secret_hash
+    metadata = changed_metadata(client.metadata, body.metadata, who.subject, now)
+    tags = replaced_tags(client.spec.tags, stored_tags(body.metadata), who)
+    return replace(client, metadata=metadata, spec=_spec(body.spec, tags, secret_hash))
 
 
 def writable_client(client: OAuth2Client) -> ClientWrite:
-    """Return the part of a client that an operator may change."""
+    """Return the writable part of a client."""
     return ClientWrite(metadata=writable_metadata(client.metadata, client.spec.tags), spec=_wire(client))
 
 
 def read_client(client: OAuth2Client) -> ClientRead:
-    """Return a client as operators read it."""
+    """Return a client as the API returns it."""
     return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
 
 
@@ -149,7 +148,7 @@ def _spec(spec: OAuth2ClientWire, tags: tuple[Tag, ...], secret_hash: str) -> OA
 def _wire(client: OAuth2Client) -> OAuth2ClientWire:
     spec = client.spec
     return OAuth2ClientWire(
-        redirect_uris=redirects_of(client),
+        redirect_uris=redirect_uris_of(client),
         home_uri=spec.home_uri,
         login_uri=spec.login_uri,
         error_uri=spec.error_uri,
@@ -159,36 +158,35 @@ def _wire(client: OAuth2Client) -> OAuth2ClientWire:
 
 
 CLIENT_VIEW = etag_view(read_client, writable_client)
-"""Renders a client."""
 
 
-def right(verb: Verb) -> Permission:
-    """Return the right to do this to clients."""
+def client_permission(verb: Verb) -> Permission:
+    """Return the permission for an operation on clients."""
     return permission("oauth2providers", verb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """The service of registered clients."""
+class ClientRegistration:
+    """Service of registered clients."""
 
     store: Store
     clock: Clock
     randomness: Randomness
 
     async def list(self, context: Context) -> Collection[OAuth2Client, list[ClientRead]]:
-        allow_everywhere(context.principal, right("read"))
+        allow_everywhere(context.principal, client_permission("read"))
         return Collection(store=self.store, kind=OAuth2Client, view=CLIENT_VIEW)
 
     async def get(self, context: Context, client: str) -> Viewed[ClientRead]:
-        allow_everywhere(context.principal, right("read"))
+        allow_everywhere(context.principal, client_permission("read"))
         return Viewed(CLIENT_VIEW, await self.store.get(OAuth2Client, client))
 
     async def create(self, context: Context, body: ClientWrite) -> ClientSecretRead:
-        """Register a client, and return its secret this once; a public one, or one with a key, has none.
+        """Register a client, and return its secret once. Public clients and clients with a key have none.
 
-        A repeat of a request whose response was lost returns no secret either: rotate it.
+        A retry after a lost response returns no secret: rotate it.
         """
-        allow_everywhere(context.principal, right("create"))
+        allow_everywhere(context.principal, client_permission("create"))
         check_client(body)
         secret = None if body.spec.is_public or body.spec.public_key else new_secret(self.randomness)
         secret_hash = "" if secret is None else token_hash(secret.reveal())
@@ -201,7 +199,7 @@ class Registration:
 
     async def update(self, context: Context, client: str, body: ClientWrite) -> OAuth2Client:
         """Replace the writable fields of a client."""
-        allow_everywhere(context.principal, right("update"))
+        allow_everywhere(context.principal, client_permission("update"))
         check_client(body)
 
         async def change() -> OAuth2Client:
@@ -212,8 +210,8 @@ class Registration:
         return await retry_on_conflict(change)
 
     async def rotate(self, context: Context, client: str) -> ClientSecretRead:
-        """Replace the secret of a client, and return the new one this once. The old one is not valid any more."""
-        allow_everywhere(context.principal, right("update"))
+        """Replace the secret of a client, and return the new one once. The old one is no longer valid."""
+        allow_everywhere(context.principal, client_permission("update"))
         secret = new_secret(self.randomness)
 
         async def change() -> OAuth2Client:
@@ -227,8 +225,8 @@ class Registration:
         return _with_secret(await retry_on_conflict(change), secret)
 
     async def delete(self, context: Context, client: str) -> None:
-        """Delete a client. Users cannot log in through it any more, and its refresh tokens are not valid any more."""
-        allow_everywhere(context.principal, right("delete"))
+        """Delete a client. Users can no longer log in through it, and its refresh tokens are no longer valid."""
+        allow_everywhere(context.principal, client_permission("delete"))
 
         async def change() -> None:
             found = await self._own(context, client)
@@ -241,7 +239,7 @@ class Registration:
         found = await self.store.get(OAuth2Client, client)
         check_state(context, found, writable_client(found))
         if found.name == CLI:
-            raise Forbidden(f"The client {CLI} is built in and cannot be changed: register one of your own.")
+            raise Forbidden(f"The client {CLI} is built in and cannot be changed: register another one.")
         return found
 
 

@@ -1,21 +1,20 @@
-"""Routes of OAuth2 and OpenID Connect for programs; the pages for browsers are in `login`.
+"""Routes of OAuth 2.0 and OpenID Connect for clients; the pages for browsers are in `login`.
 
-The documents about this service are built from the configured issuer, never from the Host header of a request, and list
-only what is implemented.
+Discovery documents are built from the configured issuer, never from the Host header, and list only what is implemented.
 """
 
 from typing import Any
 
 import msgspec
 
+from remuda.access.principal import Verb
 from remuda.http.authentication import read_bearer
 from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
-from remuda.identity.oauth import registration as client_wire
-from remuda.identity.oauth import schema
+from remuda.identity.oauth import registration, schema
 from remuda.identity.oauth.clients import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
 from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
-from remuda.identity.oauth.registration import Registration, right
+from remuda.identity.oauth.registration import ClientRegistration, client_permission
 from remuda.identity.oauth.schema import OpenIdConfiguration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.settings import IdentitySettings
@@ -24,7 +23,7 @@ from remuda.resources.service_info import SCOPES, OpenIdProtectedResource, prote
 
 
 def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
-    """Return where everything is, and what we can do."""
+    """Return the metadata of this authorization server."""
     below = f"{settings.issuer}/oauth2/v2"
     return OpenIdConfiguration(
         issuer=settings.issuer,
@@ -37,17 +36,12 @@ def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
         device_authorization_endpoint=f"{below}/device_authorization",
         end_session_endpoint=f"{below}/logout",
         scopes_supported=SCOPES,
-        # Other claims of ours, such as `azp` and `sid`, are not among the values that existing clients take here.
+        # Other claims, such as `azp` and `sid`, are not among the values that existing clients accept here.
         claims_supported=("aud", "email", "email_verified", "exp", "iat", "iss", "sub"),
         response_types_supported=("code",),
         response_modes_supported=("query",),
         subject_types_supported=("public",),
-        token_endpoint_auth_methods_supported=(
-            "client_secret_basic",
-            "client_secret_post",
-            "private_key_jwt",
-            "none",
-        ),
+        token_endpoint_auth_methods_supported=("client_secret_basic", "client_secret_post", "private_key_jwt", "none"),
         token_endpoint_auth_signing_alg_values_supported=ALGORITHMS,
         grant_types_supported=(AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN, TOKEN_EXCHANGE, DEVICE_CODE),
         id_token_signing_alg_values_supported=("ES512",),
@@ -67,7 +61,7 @@ async def token(oauth: OAuth, call: Call[Nothing, schema.TokenQuery, schema.Toke
 async def authorize_device(
     oauth: OAuth, call: Call[Nothing, Nothing, schema.DeviceAuthorizationForm]
 ) -> schema.DeviceAuthorization:
-    """Begin to let a device in."""
+    """Start a device authorization."""
     return await oauth.authorize_device(call.body, _authorization(call), peer=call.peer)
 
 
@@ -76,21 +70,21 @@ async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, schema.ShownToken]) 
 
 
 async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, schema.ShownToken]) -> schema.IntrospectionRead:
-    """Tell what a token is good for."""
+    """Return the state of a token."""
     return await oauth.introspect(call.body, _authorization(call))
 
 
 async def read_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, Nothing]) -> schema.UserinfoRead:
-    """Tell who asks."""
+    """Return the claims about the caller."""
     return await oauth.userinfo(_bearer(call))
 
 
 async def post_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, schema.UserinfoForm]) -> schema.UserinfoRead:
-    """Tell who asks, by a token in the form or the header."""
-    shown = call.body.access_token
-    if shown is not None and _authorization(call):
-        raise Unauthenticated("there are two tokens: send one, in the header or in the form")
-    return await oauth.userinfo(shown.reveal() if shown is not None else _bearer(call))
+    """Return the claims about the caller, with the token in the form or the header."""
+    sent = call.body.access_token
+    if sent is not None and _authorization(call):
+        raise Unauthenticated("the request has two tokens: send one, in the header or in the form")
+    return await oauth.userinfo(sent.reveal() if sent is not None else _bearer(call))
 
 
 async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.JsonWebKeySet:
@@ -100,12 +94,10 @@ async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> sch
 
 
 async def read_configuration(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.OpenIdConfiguration:
-    """Return where everything is."""
     return configuration(oauth.settings)
 
 
 async def read_protected_resource(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> OpenIdProtectedResource:
-    """Return who lets callers in."""
     return protected_resource(oauth.settings.issuer, oauth.settings.issuer)
 
 
@@ -119,222 +111,153 @@ def _bearer(call: Call[Any, Any, Any]) -> str:
     return read_bearer(_authorization(call).encode("latin-1"))
 
 
-_OAUTH = "/oauth2/v2"
-_KNOWN = "/.well-known"
-_CLIENTS = "/api/v1/oauth2clients"
+_OAUTH, _KNOWN, _CLIENTS = "/oauth2/v2", "/.well-known", "/api/v1/oauth2clients"
 _CLIENT = f"{_CLIENTS}/{{clientID}}"
-_AUTHORIZATION = ("authorization",)
+
+
+def _endpoint(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
+    fields: dict[str, Any] = {"method": method, "path": path, "name": name, "summary": summary, "handler": handler}
+    return Route(**fields, **more, scope="public", service=OAuth)
+
+
+def _token_endpoint(path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
+    common: dict[str, Any] = {"form": True, "oauth": True, "headers": ("authorization",), "errors": (401,)}
+    return _endpoint("POST", f"{_OAUTH}/{path}", name, summary, handler, **common | more)
+
+
+def _client_route(method: str, path: str, verb: Verb, summary: str, calls: Any, **more: Any) -> AnyRoute:
+    fields: dict[str, Any] = {"method": method, "path": path, "summary": summary, "calls": calls}
+    if path.startswith(_CLIENT):
+        fields["path_type"] = registration.ClientPath
+    return Route(**fields, **more, scope="everywhere", permission=client_permission(verb), service=ClientRegistration)
 
 
 def _tokens() -> list[AnyRoute]:
+    userinfo, summary = f"{_OAUTH}/userinfo", "Read the claims about the bearer of a token"
+    claims: dict[str, Any] = {"headers": ("authorization",), "response_type": schema.UserinfoRead, "errors": (401,)}
     return [
-        Route(
-            method="POST",
-            path=f"{_OAUTH}/token",
-            name="exchange_grant",
-            summary="Get tokens",
-            scope="public",
-            form=True,
-            oauth=True,
+        _token_endpoint(
+            "token",
+            "exchange_grant",
+            "Get tokens",
+            token,
             holds_secret=True,
-            headers=_AUTHORIZATION,
             query_type=schema.TokenQuery,
             body_type=schema.TokenForm,
             response_type=schema.TokenRead,
-            errors=(401,),
-            service=OAuth,
-            handler=token,
         ),
-        Route(
-            method="POST",
-            path=f"{_OAUTH}/device_authorization",
-            name="authorize_device",
-            summary="Begin to log in on a device without a browser",
-            scope="public",
-            form=True,
-            oauth=True,
+        _token_endpoint(
+            "device_authorization",
+            "authorize_device",
+            "Start a device authorization",
+            authorize_device,
             holds_secret=True,
-            headers=_AUTHORIZATION,
             body_type=schema.DeviceAuthorizationForm,
             response_type=schema.DeviceAuthorization,
             errors=(401, 429),
-            service=OAuth,
-            handler=authorize_device,
         ),
-        Route(
-            method="POST",
-            path=f"{_OAUTH}/revoke",
-            name="revoke_token",
-            summary="Revoke a token",
-            scope="public",
-            form=True,
-            oauth=True,
-            headers=_AUTHORIZATION,
-            body_type=schema.ShownToken,
-            errors=(401,),
-            service=OAuth,
-            handler=revoke,
-        ),
-        Route(
-            method="POST",
-            path=f"{_OAUTH}/introspect",
-            name="introspect_token",
-            summary="Ask what a token is good for",
-            scope="public",
-            form=True,
-            oauth=True,
-            headers=_AUTHORIZATION,
+        _token_endpoint("revoke", "revoke_token", "Revoke a token", revoke, body_type=schema.ShownToken),
+        _token_endpoint(
+            "introspect",
+            "introspect_token",
+            "Introspect a token",
+            introspect,
             body_type=schema.ShownToken,
             response_type=schema.IntrospectionRead,
-            errors=(401,),
-            service=OAuth,
-            handler=introspect,
         ),
-        Route(
-            method="GET",
-            path=f"{_OAUTH}/userinfo",
-            name="read_userinfo",
-            summary="Read who the bearer of a token is",
-            scope="public",
-            headers=_AUTHORIZATION,
-            response_type=schema.UserinfoRead,
-            errors=(401,),
-            service=OAuth,
-            handler=read_userinfo,
-        ),
-        Route(
-            method="POST",
-            path=f"{_OAUTH}/userinfo",
-            name="post_userinfo",
-            summary="Read who the bearer of a token is, by a form",
-            scope="public",
+        _endpoint("GET", userinfo, "read_userinfo", summary, read_userinfo, **claims),
+        _endpoint(
+            "POST",
+            userinfo,
+            "post_userinfo",
+            f"{summary}, by a form",
+            post_userinfo,
             form=True,
-            headers=_AUTHORIZATION,
             body_type=schema.UserinfoForm,
-            response_type=schema.UserinfoRead,
-            errors=(401,),
-            service=OAuth,
-            handler=post_userinfo,
+            **claims,
         ),
     ]
 
 
 def _documents() -> list[AnyRoute]:
+    def document(path: str, name: str, summary: str, handler: Any, kind: type) -> AnyRoute:
+        return _endpoint("GET", path, name, summary, handler, response_type=kind)
+
+    metadata, kind = "Read the OpenID provider metadata", schema.OpenIdConfiguration
+    oauth, server = f"{_KNOWN}/oauth-authorization-server", "Read the authorization server metadata"
+    keys = "Read the keys that verify our tokens"
     return [
-        Route(
-            method="GET",
-            path=f"{_OAUTH}/jwks",
-            name="read_keys",
-            summary="Read the keys that verify our tokens",
-            scope="public",
-            response_type=schema.JsonWebKeySet,
-            service=OAuth,
-            handler=read_keys,
-        ),
-        Route(
-            method="GET",
-            path=f"{_KNOWN}/openid-configuration",
-            name="read_openid_configuration",
-            summary="Read where everything is that OpenID Connect needs",
-            scope="public",
-            response_type=schema.OpenIdConfiguration,
-            service=OAuth,
-            handler=read_configuration,
-        ),
-        Route(
-            method="GET",
-            path=f"{_KNOWN}/oauth-authorization-server",
-            name="read_authorization_server",
-            summary="Read the same, where OAuth2 looks for it",
-            scope="public",
-            response_type=schema.OpenIdConfiguration,
-            service=OAuth,
-            handler=read_configuration,
-        ),
+        document(f"{_OAUTH}/jwks", "read_keys", keys, read_keys, schema.JsonWebKeySet),
+        document(f"{_KNOWN}/openid-configuration", "read_openid_configuration", metadata, read_configuration, kind),
+        document(oauth, "read_authorization_server", server, read_configuration, kind),
         protected_resource_route(read_protected_resource, service=OAuth),
     ]
 
 
 def _clients() -> list[AnyRoute]:
     return [
-        Route(
-            method="GET",
-            path=_CLIENTS,
+        _client_route(
+            "GET",
+            _CLIENTS,
+            "read",
+            "List the registered clients",
+            ClientRegistration.list,
             name="list_oauth2_clients",
-            summary="List the registered clients",
-            scope="everywhere",
-            permission=right("read"),
             query_type=ListQuery,
-            response_type=list[client_wire.ClientRead],
-            service=Registration,
-            calls=Registration.list,
+            response_type=list[registration.ClientRead],
         ),
-        Route(
-            method="POST",
-            path=_CLIENTS,
+        _client_route(
+            "POST",
+            _CLIENTS,
+            "create",
+            "Register a client",
+            ClientRegistration.create,
             name="create_oauth2_client",
-            summary="Register a client",
-            scope="everywhere",
-            permission=right("create"),
-            body_type=client_wire.ClientWrite,
-            response_type=client_wire.ClientSecretRead,
+            body_type=registration.ClientWrite,
+            response_type=registration.ClientSecretRead,
             success=201,
             holds_secret=True,
-            service=Registration,
-            calls=Registration.create,
         ),
-        Route(
-            method="GET",
-            path=_CLIENT,
+        _client_route(
+            "GET",
+            _CLIENT,
+            "read",
+            "Read a client",
+            ClientRegistration.get,
             name="get_oauth2_client",
-            summary="Read a client",
-            scope="everywhere",
-            permission=right("read"),
-            path_type=client_wire.ClientPath,
-            response_type=client_wire.ClientRead,
-            service=Registration,
-            calls=Registration.get,
+            response_type=registration.ClientRead,
         ),
-        Route(
-            method="PUT",
-            path=_CLIENT,
+        _client_route(
+            "PUT",
+            _CLIENT,
+            "update",
+            "Update a client",
+            ClientRegistration.update,
             name="update_oauth2_client",
-            summary="Update a client",
-            scope="everywhere",
-            permission=right("update"),
-            path_type=client_wire.ClientPath,
-            body_type=client_wire.ClientWrite,
-            response_type=client_wire.ClientRead,
+            body_type=registration.ClientWrite,
+            response_type=registration.ClientRead,
             is_conditional=True,
-            service=Registration,
-            calls=Registration.update,
-            view=client_wire.CLIENT_VIEW,
+            view=registration.CLIENT_VIEW,
         ),
-        Route(
-            method="DELETE",
-            path=_CLIENT,
+        _client_route(
+            "DELETE",
+            _CLIENT,
+            "delete",
+            "Delete a client",
+            ClientRegistration.delete,
             name="delete_oauth2_client",
-            summary="Delete a client",
-            scope="everywhere",
-            permission=right("delete"),
-            path_type=client_wire.ClientPath,
             success=204,
             is_conditional=True,
-            service=Registration,
-            calls=Registration.delete,
         ),
-        Route(
-            method="POST",
-            path=f"{_CLIENT}/rotate",
+        _client_route(
+            "POST",
+            f"{_CLIENT}/rotate",
+            "update",
+            "Replace the secret of a client",
+            ClientRegistration.rotate,
             name="rotate_oauth2_client",
-            summary="Replace the secret of a client",
-            scope="everywhere",
-            permission=right("update"),
-            path_type=client_wire.ClientPath,
-            response_type=client_wire.ClientSecretRead,
+            response_type=registration.ClientSecretRead,
             holds_secret=True,
-            service=Registration,
-            calls=Registration.rotate,
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""What OAuth2 clients send and read. The names are those of the standards, so none of them is in camelCase."""
+"""Schema of the OAuth 2.0 endpoints. Field names are those of the standards."""
 
 from typing import Annotated
 
@@ -8,18 +8,17 @@ from remuda.http.schema import Parameters
 from remuda.kernel.secrets import Secret
 
 BEARER = "Bearer"
-"""The type of every token of ours: whoever has it may use it."""
 
 _Short = Annotated[str, msgspec.Meta(max_length=2048)]
-_Misplaced = Annotated[str, msgspec.Meta(description="Refused here: it belongs into the form body.")]
+_Misplaced = Annotated[str, msgspec.Meta(description="Rejected: send it in the form body.")]
 
 
 class _Snake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The base: names as they stand, and what is not there is left out."""
+    """Base whose field names are not converted and whose defaults are omitted."""
 
 
 class ClientForm(_Snake, frozen=True):
-    """How a client says who it is, unless it does so in the header Authorization."""
+    """Client credentials, unless they are in the Authorization header."""
 
     client_id: _Short = ""
     client_secret: Secret | None = None
@@ -28,7 +27,7 @@ class ClientForm(_Snake, frozen=True):
 
 
 class TokenForm(ClientForm, frozen=True, kw_only=True):
-    """A request for tokens. What is needed depends on the grant."""
+    """Token request. The required fields depend on the grant."""
 
     grant_type: _Short
     code: Secret | None = None
@@ -49,7 +48,7 @@ class TokenForm(ClientForm, frozen=True, kw_only=True):
 
 
 class TokenQuery(Parameters, frozen=True):
-    """What must not be in the query, where servers and proxies on the way write it down."""
+    """Parameters that are rejected in the query, where proxies may log them."""
 
     code: tuple[_Misplaced, ...] = ()
     client_secret: tuple[_Misplaced, ...] = ()
@@ -69,7 +68,7 @@ class TokenQuery(Parameters, frozen=True):
 
 
 class TokenRead(_Snake, frozen=True):
-    """Tokens."""
+    """Token response."""
 
     access_token: Secret
     token_type: str
@@ -81,13 +80,13 @@ class TokenRead(_Snake, frozen=True):
 
 
 class DeviceAuthorizationForm(ClientForm, frozen=True):
-    """A device asks to be let in."""
+    """Device authorization request."""
 
     scope: _Short = ""
 
 
 class DeviceAuthorization(_Snake, frozen=True, omit_defaults=False):
-    """What a device shows its user, and asks with meanwhile (RFC 8628)."""
+    """Device authorization response (RFC 8628)."""
 
     device_code: Secret
     user_code: Secret
@@ -98,14 +97,14 @@ class DeviceAuthorization(_Snake, frozen=True, omit_defaults=False):
 
 
 class ShownToken(ClientForm, frozen=True, kw_only=True):
-    """A token to be revoked or looked into."""
+    """Token to be revoked or introspected."""
 
     token: Secret
     token_type_hint: _Short = ""
 
 
 class IntrospectionRead(_Snake, frozen=True):
-    """What a token is good for (RFC 7662); nothing more is said of one that is not good."""
+    """State of a token (RFC 7662). An inactive token has no other fields."""
 
     active: bool
     scope: str = ""
@@ -122,20 +121,20 @@ class IntrospectionRead(_Snake, frozen=True):
 
 
 class UserinfoForm(_Snake, frozen=True):
-    """The token, where it is not in the header Authorization."""
+    """Access token, unless it is in the Authorization header."""
 
     access_token: Secret | None = None
 
 
 class Authz(msgspec.Struct, frozen=True, kw_only=True):
-    """What the bearer of a token is, and where it belongs."""
+    """Account type and organizations of the bearer."""
 
     acctype: Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["system", "service", "user"]})]
     org_ids: tuple[str, ...] = msgspec.field(name="orgIds")
 
 
 class UserinfoRead(_Snake, frozen=True):
-    """Who the bearer of a token is. Of a profile we know nothing, so those members are never there."""
+    """Claims about the bearer of a token. There are no profiles, so profile claims are never set."""
 
     sub: str
     authz: Authz = msgspec.field(name="https://unikorn-cloud.org/authz")
@@ -158,7 +157,7 @@ class UserinfoRead(_Snake, frozen=True):
 
 
 class JsonWebKey(_Snake, frozen=True):
-    """A public key (RFC 7517)."""
+    """Public key (RFC 7517)."""
 
     kty: str
     crv: str
@@ -170,13 +169,13 @@ class JsonWebKey(_Snake, frozen=True):
 
 
 class JsonWebKeySet(_Snake, frozen=True, omit_defaults=False):
-    """The keys that verify our tokens."""
+    """Keys that verify our tokens."""
 
     keys: tuple[JsonWebKey, ...]
 
 
 class OpenIdConfiguration(_Snake, frozen=True, omit_defaults=False):
-    """Where everything is, and what we can do (OpenID Connect Discovery, RFC 8414)."""
+    """Metadata of this authorization server (OpenID Connect Discovery, RFC 8414)."""
 
     issuer: str
     authorization_endpoint: str

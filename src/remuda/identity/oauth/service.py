@@ -1,6 +1,6 @@
-"""The port of the room for programs: tokens for grants, and questions about tokens.
+"""Service of the token, device authorization, revocation, introspection and userinfo endpoints.
 
-Its endpoints are public: whoever asks proves itself here, as a client, by a token, or by what is exchanged.
+The endpoints are public: callers authenticate as a client, by a token, or by the grant.
 """
 
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from remuda.access.principal import Context
 from remuda.http.authentication import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
-from remuda.identity.oauth.audit import REVOKE, Records
-from remuda.identity.oauth.clients import ClientProof, Clients
-from remuda.identity.oauth.codes import Devices
-from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, Exchange, refuse_query
-from remuda.identity.oauth.grants import Grants
-from remuda.identity.oauth.registration import Registration
+from remuda.identity.oauth.audit import REVOKE, TokenAudit
+from remuda.identity.oauth.clients import ClientCredentials, Clients
+from remuda.identity.oauth.codes import DeviceGrants
+from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, TokenExchange, reject_query
+from remuda.identity.oauth.grants import TokenGrants
+from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.schema import (
     BEARER,
     Authz,
@@ -36,7 +36,7 @@ from remuda.kernel.errors import OAuthError, Unauthenticated
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """The service."""
+    """Service of the OAuth 2.0 endpoints for clients."""
 
     settings: IdentitySettings
     tokens: Tokens
@@ -44,44 +44,44 @@ class OAuth:
     bearers: Bearers
     permissions: Permissions
     clients: Clients
-    devices: Devices
-    beginnings: RateLimiter
-    """How often one address may have a device begin."""
-    grants: Grants
-    exchange: Exchange
-    registration: Registration
+    devices: DeviceGrants
+    device_limit: RateLimiter
+    """Rate limit of device authorizations per address."""
+    grants: TokenGrants
+    exchange: TokenExchange
+    registration: ClientRegistration
 
     async def token(self, context: Context, form: TokenForm, query: TokenQuery, authorization: str) -> TokenRead:
-        refuse_query(query)
+        reject_query(query)
         if form.grant_type == TOKEN_EXCHANGE:
             return await self.exchange.passport(form)
-        grant = self.grants.known.get(form.grant_type)
+        grant = self.grants.by_type.get(form.grant_type)
         if grant is None:
             raise OAuthError("invalid_request", "token grant type is not supported")
-        return await grant(context, form, ClientProof.of(form, authorization))
+        return await grant(context, form, ClientCredentials.from_request(form, authorization))
 
     async def authorize_device(
         self, form: DeviceAuthorizationForm, authorization: str, *, peer: str
     ) -> DeviceAuthorization:
-        """Begin to let a device in. How often one address may is limited, because each time something is stored."""
-        self.beginnings.take(anonymous((peer, 0)))
-        client = await self.clients.authenticate(ClientProof.of(form, authorization))
+        """Start a device authorization. The rate per address is limited, because each one is stored."""
+        self.device_limit.take(anonymous((peer, 0)))
+        client = await self.clients.authenticate(ClientCredentials.from_request(form, authorization))
         return await self.devices.begin(client.name, form.scope)
 
     async def userinfo(self, token: str) -> UserinfoRead:
-        """Return who the bearer of a token is."""
+        """Return the claims about the bearer of a token."""
         bearer = await self.bearers.identify(token)
-        standing = await self.permissions.of_bearer(bearer, with_groups=False)
+        resolved = await self.permissions.of_bearer(bearer, with_groups=False)
         has_email = bearer.type == "user" and "email" in bearer.scope.split()
         return UserinfoRead(
             sub=bearer.subject,
-            authz=Authz(acctype=bearer.type, org_ids=standing.organizations),
+            authz=Authz(acctype=bearer.type, org_ids=resolved.organizations),
             email=bearer.subject if has_email else "",
             email_verified=has_email,
         )
 
     async def revoke(self, context: Context, form: ShownToken, authorization: str) -> None:
-        """Let a token be good no more. One that is not good, or not known, is fine already (RFC 7009)."""
+        """Revoke a token. An invalid or unknown token is no error (RFC 7009)."""
         caller = await self._caller(form, authorization)
         records = self._records(context, caller)
         refresh = RefreshToken.parse(form.token.reveal())
@@ -96,12 +96,14 @@ class OAuth:
         await self.tokens.revoke(claims.jti, expires=claims.expires, log=await records.of_revocation(claims))
 
     async def introspect(self, form: ShownToken, authorization: str) -> IntrospectionRead:
-        """Return what a token is good for (RFC 7662): to a service, and to the client that it was given to."""
+        """Return the state of a token (RFC 7662), to a service or to the client that it was issued to."""
         caller = await self._caller(form, authorization)
         if isinstance(caller, Bearer) and caller.type != "system":
-            raise OAuthError("access_denied", "only services and clients may ask: show a service's token", 401)
-        if isinstance(caller, str) and not await self._keeps_secrets(caller):
-            raise OAuthError("unauthorized_client", "a public client cannot prove who asks: use one with a secret")
+            raise OAuthError(
+                "access_denied", "only services and clients may introspect tokens: send a service's token", 401
+            )
+        if isinstance(caller, str) and not await self._is_confidential(caller):
+            raise OAuthError("unauthorized_client", "a public client cannot introspect tokens: use one with a secret")
         refresh = RefreshToken.parse(form.token.reveal())
         if refresh is not None:
             return await self._introspect_refresh(refresh, caller)
@@ -127,7 +129,7 @@ class OAuth:
             jti=claims.jti,
         )
 
-    async def _revoke_refresh(self, refresh: RefreshToken, caller: Bearer | str, records: Records) -> None:
+    async def _revoke_refresh(self, refresh: RefreshToken, caller: Bearer | str, records: TokenAudit) -> None:
         session = await self.sessions.of_refresh(refresh)
         if session is None:
             return
@@ -135,9 +137,9 @@ class OAuth:
         _check_own(caller, client=client, user=user)
         await self.sessions.end(session, log=await records.of_session(session.name, user=user, client=client))
 
-    def _records(self, context: Context, caller: Bearer | str) -> Records:
+    def _records(self, context: Context, caller: Bearer | str) -> TokenAudit:
         operator = caller.operator if isinstance(caller, Bearer) else ""
-        return Records(store=self.sessions.store, operation=REVOKE, trace_id=context.trace_id, operator=operator)
+        return TokenAudit(store=self.sessions.store, operation=REVOKE, trace_id=context.trace_id, operator=operator)
 
     async def _introspect_refresh(self, refresh: RefreshToken, caller: Bearer | str) -> IntrospectionRead:
         session = await self.sessions.of_refresh(refresh)
@@ -155,24 +157,26 @@ class OAuth:
         )
 
     async def _caller(self, form: ShownToken, authorization: str) -> Bearer | str:
-        """Return who asks: the bearer of a token, or a client by its id."""
+        """Return the bearer of a token, or the id of an authenticated client."""
         if authorization.lower().startswith("bearer"):
             try:
                 return await self.bearers.identify(read_bearer(authorization.encode("latin-1")))
             except Unauthenticated as error:
                 raise OAuthError("access_denied", error.message, 401) from None
-        return (await self.clients.authenticate(ClientProof.of(form, authorization))).name
+        return (await self.clients.authenticate(ClientCredentials.from_request(form, authorization))).name
 
-    async def _keeps_secrets(self, client: str) -> bool:
+    async def _is_confidential(self, client: str) -> bool:
         found = await self.clients.find(client)
         return found is not None and not found.spec.is_public
 
 
 def _check_own(caller: Bearer | str, *, client: str, user: str, subject: str = "") -> None:
-    """Refuse to revoke what was given to another client, or is another user's."""
+    """Raise OAuthError if the token was issued to another client or belongs to another user."""
     if isinstance(caller, str):
         is_own = caller == client
     else:
         is_own = caller.subject == subject or (caller.user is not None and caller.user.name == user)
     if not is_own:
-        raise OAuthError("unauthorized_client", "the token is not yours to revoke: ask whoever it was given to")
+        raise OAuthError(
+            "unauthorized_client", "the token was issued to another client or user: only that one may revoke it"
+        )
