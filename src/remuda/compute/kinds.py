@@ -101,7 +101,7 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     has_server: bool = False
     """Whether the server was created once: if it is missing now, another program deleted it."""
     remade: int = 0
-    """How often the server disappeared from the provider and was created again."""
+    """Number of times that the server disappeared from the provider and was created again."""
     applied: AppliedSpec | None = None
     """None until the server was provisioned."""
 

@@ -42,7 +42,8 @@ from remuda.http.request import (
     read_key,
 )
 from remuda.http.responses import Collection, Response
-from remuda.http.routes import NOTHING, Call, Table
+from remuda.http.routes import Call, Table
+from remuda.http.schema import NOTHING
 from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, ResponseNotStored, TimedOut, Unauthenticated

@@ -22,7 +22,8 @@ import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.bodies import FORM
-from remuda.http.routes import ListQuery, PageQuery, Parameters, Route
+from remuda.http.routes import Route
+from remuda.http.schema import ListQuery, PageQuery, Parameters
 from remuda.http.sse import Received
 from remuda.http.transport import (
     ClientCredentials,

@@ -16,7 +16,8 @@ from remuda.http.bodies import FORM, form_schema, wire_schema
 from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.pages import PAGE_HEADERS
 from remuda.http.request import HEADER_PATTERN
-from remuda.http.routes import AnyRoute, OtherResponseType, Parameters, Table
+from remuda.http.routes import AnyRoute, OtherResponseType, Table
+from remuda.http.schema import Parameters
 
 HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Origin": "The origins whose pages may use the API.",

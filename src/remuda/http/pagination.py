@@ -20,7 +20,7 @@ import msgspec
 
 from remuda.access.principal import AccessList, Permission
 from remuda.http.responses import JSON, Collection, Header, Response, without_etag, without_etags
-from remuda.http.routes import ListQuery, PageQuery
+from remuda.http.schema import ListQuery, PageQuery
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, Malformed, NotFound, RemudaError, Unsealable
 from remuda.kernel.sealing import Sealer

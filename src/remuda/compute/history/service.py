@@ -40,7 +40,7 @@ from remuda.compute.names import permission
 from remuda.compute.ports import RegionClient
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Collection, Rendered
-from remuda.http.routes import PageQuery
+from remuda.http.schema import PageQuery
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer

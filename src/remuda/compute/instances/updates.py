@@ -150,7 +150,7 @@ class Updates:
             await self._check_consent(judged, plan)
             return await self._write(context, judged, body)
 
-        async with self.locks.hold(instance):
+        async with self.locks.acquire(instance):
             return await retry_on_conflict(change)
 
     async def repeat(

@@ -215,10 +215,10 @@ class Sessions:
     ) -> tuple[Session, RefreshToken]:
         """Return the session with the next refresh token; raise ReusedError and end it if this one is not valid."""
         if token.matches(session.spec.refresh_hash):
-            following = token.next(self.randomness)
+            next_token = token.next(self.randomness)
             try:
-                spec = replace(session.spec, refresh_hash=following.hash, refreshed=self.clock.now())
-                return await self.store.update(replace(session, spec=spec), log=log), following
+                spec = replace(session.spec, refresh_hash=next_token.hash, refreshed=self.clock.now())
+                return await self.store.update(replace(session, spec=spec), log=log), next_token
             except (Conflict, NotFound):  # it was used at the same time by another caller
                 pass
         await self.end(session, log=await ending(session))

@@ -329,7 +329,7 @@ def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
 
 
-def driver(
+def controller(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
     *,
