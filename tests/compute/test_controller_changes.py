@@ -145,8 +145,8 @@ async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choic
     assert read["metadata"]["provisioningStatus"] == "error"
     detail = read["metadata"]["provisioningStatusDetail"]
     assert detail["reason"] == "NoCapacity"
-    assert "runs on, and is replaced as soon as there is room" in detail["message"]
-    assert "give the instance its old flavor again" in detail["message"]
+    assert "keeps running, and is replaced when there is capacity" in detail["message"]
+    assert "set the old flavor again" in detail["message"]
     assert read["status"]["powerState"] == "Running"
     assert south.servers() == before
     assert await events(compute, instance) == ["ServerMade"]

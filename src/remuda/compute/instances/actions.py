@@ -106,11 +106,11 @@ class Actions:
         await self.log.append([requested_event(context, INSTANCE, found, event, **facts)])
 
 
-def with_provenance(wanted: MetadataWrite, instance: str) -> MetadataWrite:
+def with_provenance(body: MetadataWrite, instance: str) -> MetadataWrite:
     """Return the metadata of a snapshot: the caller's tags without reserved ones, and the tag of the instance."""
-    kept = [tag for tag in wanted.tags if not is_reserved(tag.name)]
+    kept = [tag for tag in body.tags if not is_reserved(tag.name)]
     check_tags(kept)
     if len(kept) >= _MOST_TAGS:
         remedy = f"send {_MOST_TAGS - 1} at most"
         raise Invalid("metadata.tags", "leaves none for the tag that names the source instance", remedy=remedy)
-    return msgspec.structs.replace(wanted, tags=(*kept, TagWire(name=PROVENANCE, value=instance)))
+    return msgspec.structs.replace(body, tags=(*kept, TagWire(name=PROVENANCE, value=instance)))

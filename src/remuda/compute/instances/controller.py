@@ -131,9 +131,9 @@ class InstanceController:
         clock = self.convergence.clock
         if has_surplus_quota(instance):
             run.acted = True
-            held = await release_surplus(self.identity, instance)
-            if held is not None:
-                return held
+            waiting = await release_surplus(self.identity, instance)
+            if waiting is not None:
+                return waiting
             instance = with_charged(instance, clock)
         step = await self.convergence.converge(instance, server, run)
         return with_surplus(instance, step, clock) if isinstance(step, Outcome) else step
@@ -142,8 +142,8 @@ class InstanceController:
         """Report once that the server is ambiguous, and do nothing."""
         ids = [server.metadata.id for server in servers]
         result = Blocked(AMBIGUOUS, f"it is not clear which server belongs to the instance: {', '.join(ids)}")
-        said = find_condition(instance.status.conditions, AVAILABLE)
-        if said is not None and (said.reason, said.message) == (result.reason, result.message):
+        available = find_condition(instance.status.conditions, AVAILABLE)
+        if available is not None and (available.reason, available.message) == (result.reason, result.message):
             return result
         self.ambiguous.inc()
         run.log.warning("ambiguous server", instance=instance.name, servers=ids)

@@ -74,8 +74,8 @@ REJECTION_REASONS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons with which region rejects a request, as `rejection_of` returns them."""
 
 _NO_CAPACITY = (
-    "the region has no room for its new flavor now: its old server runs on, and is replaced as soon as there is room; "
-    "give the instance its old flavor again if that is not wanted any more"
+    "the region has no capacity for the new flavor now: the server keeps running, and is replaced when there is "
+    "capacity; to cancel, set the old flavor again"
 )
 
 
@@ -137,8 +137,8 @@ class ServerChanges:
     async def _replace(
         self, instance: ComputeInstance, server: ServerRead, fields: tuple[Field, ...]
     ) -> RequestedChange:
-        refused, spec = self._rejections.get(instance.uid, 0), desired_server(instance).spec
-        context = await self._context(instance, replacement_id(instance, server, refused))
+        rejections, spec = self._rejections.get(instance.uid, 0), desired_server(instance).spec
+        context = await self._context(instance, replacement_id(instance, server, rejections))
         body = ReplaceWrite(
             flavor_id=spec.flavor_id,
             image_id=spec.image_id,
@@ -155,7 +155,7 @@ class ServerChanges:
             raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
         except RemudaError as error:
             if not error.retry:
-                self._rejections[instance.uid] = refused + 1
+                self._rejections[instance.uid] = rejections + 1
             raise
         self._rejections.pop(instance.uid, None)
         if replaced.status.replacements < server.status.replacements:
@@ -172,10 +172,10 @@ async def writing_for(region: RegionClient, instance: ComputeInstance, operation
     return await region.caller.as_service(payer.organization, payer.project, actor=actor, operation=operation)
 
 
-def replacement_id(instance: ComputeInstance, server: ServerRead, refused: int) -> str:
+def replacement_id(instance: ComputeInstance, server: ServerRead, rejections: int) -> str:
     """Return the operation of a replacement: the same for the same change, and another one after each rejection."""
     before = f"{server.spec.flavor_id}/{server.spec.image_id}/{server.status.ssh_certificate_authority_id}"
-    return derived_id(instance.uid, f"replace/{instance.metadata.generation}/{before}/{refused}")
+    return derived_id(instance.uid, f"replace/{instance.metadata.generation}/{before}/{rejections}")
 
 
 def server_update(desired: ServerCreate) -> ServerUpdate:
@@ -235,25 +235,24 @@ class ServerCreation:
     ) -> Step:
         """Delete servers of a previous incarnation, which have the id of the server to create."""
         waiting = Requeue(POLL_S, "ServerDeleting", "the server of an earlier instance of this name is being deleted")
-        standing = [each for each in servers if not is_deleting(each)]
-        if not standing:
+        active = [each for each in servers if not is_deleting(each)]
+        if not active:
             return waiting
         stopped = await self.guard.allow(instance, run)
         if stopped is not None:
             return stopped
-        for server in standing:
+        for server in active:
             await self.region.delete_server(server.metadata.id, payer_of(instance))
         entries = [
-            run.event(instance, "LeftoverRemoved", server=each.metadata.id, of=incarnation_of(each))
-            for each in standing
+            run.event(instance, "LeftoverRemoved", server=each.metadata.id, of=incarnation_of(each)) for each in active
         ]
         return Outcome(waiting, instance, entries)
 
     async def create(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Request a server."""
-        held = await self._blocker(instance) or await confirm_quota(self.identity, charge_for(instance))
-        if held is not None:
-            return held
+        waiting = await self._blocker(instance) or await confirm_quota(self.identity, charge_for(instance))
+        if waiting is not None:
+            return waiting
         await self._check_exists(instance)
         run.acted = True
         try:
@@ -261,9 +260,9 @@ class ServerCreation:
         except AlreadyExists:
             return await self._name_conflict(instance)
         except RemudaError as error:
-            refusal = rejection_of(error)
+            rejection = rejection_of(error)
             self._pending.discard(instance.uid)
-            return refusal
+            return rejection
         self.clear_pending(instance)
         if not instance.status.has_server:
             return _CREATING
@@ -373,10 +372,10 @@ class Convergence:
 
     def _in_progress(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
         """Report the progress of region."""
-        now, said = self.clock.now(), current_rebuild(instance)
+        now, rebuild = self.clock.now(), current_rebuild(instance)
         if not is_rebuilding(instance, server):
             return Outcome(_progress(instance, server), projected(instance, server, now))
-        how: RebuildKind = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
+        how: RebuildKind = "Replacing" if rebuild is not None and rebuild.reason == "Replacing" else "Rebuilding"
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
         return Outcome(Requeue(POLL_S, "Rebuilding", _message(server)), seen)
 
@@ -386,12 +385,14 @@ class Convergence:
         """Report the result."""
         now, rebuild = self.clock.now(), current_rebuild(instance)
         has_failed = server.metadata.provisioning_status == "error"
-        news = []
+        events = []
         if rebuild is not None or needs_rebuild(instance):
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", _REBUILT)
-            news.append(run.event(instance, event, server=server.metadata.id, message=message))
+            events.append(run.event(instance, event, server=server.metadata.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
-        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), status_events=news)
+        return Outcome(
+            _failure(server) if has_failed else Done(), projected(instance, server, now), status_events=events
+        )
 
 
 def _server_events(instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> list[Record]:

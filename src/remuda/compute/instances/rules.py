@@ -75,7 +75,9 @@ def has_scope(instance: ComputeInstance) -> bool:
     return all(instance.metadata.labels.get(label) for label in SCOPE)
 
 
-def charge_of(instance: str, operation: str, payer: ProjectRef, *, gpus: int, is_public: bool, turn: int = 0) -> Charge:
+def charge_of(
+    instance: str, operation: str, payer: ProjectRef, *, gpus: int, is_public: bool, token: int = 0
+) -> Charge:
     """Return the quota of an instance."""
     amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
     return Charge(
@@ -84,49 +86,49 @@ def charge_of(instance: str, operation: str, payer: ProjectRef, *, gpus: int, is
         kind=INSTANCE.qualified,
         id=instance,
         amounts=tuple(ChargeAmount(kind, committed) for kind, committed in amounts.items() if committed),
-        fencing_token=turn,
+        fencing_token=token,
     )
 
 
-def new_instance(wanted: InstanceCreate, region: str, by: Principal, *, operation: str, gpus: int) -> ComputeInstance:
+def new_instance(body: InstanceCreate, region: str, by: Principal, *, operation: str, gpus: int) -> ComputeInstance:
     """Return an instance as it is stored."""
-    check_tags(wanted.metadata.tags)
-    spec, network = wanted.spec, wanted.spec.network_id
+    check_tags(body.metadata.tags)
+    spec, network = body.spec, body.spec.network_id
     where = {
         labels.ORGANIZATION: spec.organization_id,
         labels.PROJECT: spec.project_id,
         regional.REGION: region,
         regional.NETWORK: network,
     }
-    name = instance_id(network, wanted.metadata.name)
+    name = instance_id(network, body.metadata.name)
     return ComputeInstance(
-        metadata=new_metadata(name, wanted.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
+        metadata=new_metadata(name, body.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),
         spec=InstanceSpec(
             **_client_fields(spec),
             protection=_stored_protection(spec.protection, Protection()),
             server_id=name,
             gpus=gpus,
             operation=operation,
-            tags=own_tags(stored_tags(wanted.metadata), by),
+            tags=own_tags(stored_tags(body.metadata), by),
         ),
     )
 
 
 def changed_instance(
-    instance: ComputeInstance, wanted: InstanceUpdate, by: Principal, now: datetime, *, gpus: int
+    instance: ComputeInstance, body: InstanceUpdate, by: Principal, now: datetime, *, gpus: int
 ) -> ComputeInstance:
     """Return an instance with everything replaced that a client may change; `gpus` are those of the new flavor."""
-    check_tags(wanted.metadata.tags)
-    before, spec = instance.spec, wanted.spec
+    check_tags(body.metadata.tags)
+    before, spec = instance.spec, body.spec
     return replace(
         instance,
-        metadata=changed_metadata(instance.metadata, wanted.metadata, by.subject, now),
+        metadata=changed_metadata(instance.metadata, body.metadata, by.subject, now),
         spec=replace(
             before,
             **_client_fields(spec),
             protection=_stored_protection(spec.protection, before.protection),
             gpus=gpus,
-            tags=replaced_tags(before.tags, stored_tags(wanted.metadata), by),
+            tags=replaced_tags(before.tags, stored_tags(body.metadata), by),
         ),
     )
 
@@ -142,16 +144,16 @@ def _client_fields(spec: InstanceSpecWire) -> dict[str, Any]:
     }
 
 
-def _stored_networking(wanted: NetworkingWire) -> InstanceNetworking:
+def _stored_networking(body: NetworkingWire) -> InstanceNetworking:
     return InstanceNetworking(
-        security_group_ids=wanted.security_groups,
-        public_ip=wanted.public_ip,
-        allowed_source_addresses=wanted.allowed_source_addresses,
+        security_group_ids=body.security_groups,
+        public_ip=body.public_ip,
+        allowed_source_addresses=body.allowed_source_addresses,
     )
 
 
-def _stored_protection(wanted: ProtectionWire | None, before: Protection) -> Protection:
-    return before if wanted is None else Protection(deletion=wanted.deletion, plan=wanted.plan)
+def _stored_protection(body: ProtectionWire | None, before: Protection) -> Protection:
+    return before if body is None else Protection(deletion=body.deletion, plan=body.plan)
 
 
 def desired_server(instance: ComputeInstance) -> ServerCreate:
@@ -315,7 +317,7 @@ def charge_for(instance: ComputeInstance) -> Charge:
         payer_of(instance),
         gpus=charged_gpus(instance),
         is_public=spec.wants_public_ip,
-        turn=fencing_token(instance),
+        token=fencing_token(instance),
     )
 
 
@@ -323,7 +325,7 @@ def with_surplus(before: ComputeInstance, outcome: Outcome[ComputeInstance], clo
     """Return an outcome whose condition says that quota is to be released, if it shows less than before."""
     if charged_gpus(before) == charged_gpus(outcome.resource):
         return outcome
-    said = Condition(
+    condition = Condition(
         type=CHARGED,
         status="False",
         reason=_SURPLUS,
@@ -331,7 +333,7 @@ def with_surplus(before: ComputeInstance, outcome: Outcome[ComputeInstance], clo
         last_transition_time=clock.now().replace(microsecond=0),
     )
     status = outcome.resource.status
-    status = msgspec.structs.replace(status, conditions=set_condition(status.conditions, said))
+    status = msgspec.structs.replace(status, conditions=set_condition(status.conditions, condition))
     result = Requeue(0, message=_MESSAGE) if isinstance(outcome.result, Done) else outcome.result
     return dataclasses.replace(
         outcome, result=result, resource=msgspec.structs.replace(outcome.resource, status=status)
@@ -340,15 +342,15 @@ def with_surplus(before: ComputeInstance, outcome: Outcome[ComputeInstance], clo
 
 def has_surplus_quota(instance: ComputeInstance) -> bool:
     """Return whether more quota is allocated than an instance uses."""
-    said = find_condition(instance.status.conditions, CHARGED)
-    return said is not None and said.reason == _SURPLUS
+    condition = find_condition(instance.status.conditions, CHARGED)
+    return condition is not None and condition.reason == _SURPLUS
 
 
 async def release_surplus(ledger: QuotaLedger, instance: ComputeInstance) -> Result | None:
     """Change the allocation to what an instance uses; return the result that blocks it, or None."""
     try:
         await ledger.change(charge_for(instance))
-    except NotFound:  # nothing is held, since somebody released it: what it costs now is held instead
+    except NotFound:  # it was released meanwhile: reserve the present cost
         return await confirm_quota(ledger, charge_for(instance))
     except StaleTokenError:
         raise Conflict("ComputeInstance", instance.name) from None

@@ -45,9 +45,9 @@ def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, 
 
 def displacement(instance: ComputeInstance, server: ServerRead) -> str:
     """Return a message about an instance whose server is outside the scope of its labels."""
-    found, right = instance.metadata.labels, wrong_labels(instance, server)
-    told = [f"{label} is {found.get(label, '')} and should be {value}" for label, value in right.items()]
-    return f"{_DAMAGED}{', '.join(told)}, as its server has it"
+    found, expected = instance.metadata.labels, wrong_labels(instance, server)
+    differences = [f"{label} is {found.get(label, '')} and should be {value}" for label, value in expected.items()]
+    return f"{_DAMAGED}{', '.join(differences)}, as its server has it"
 
 
 def broken_link(instance: ComputeInstance) -> str:
@@ -120,9 +120,9 @@ def is_in_scope(instance: ComputeInstance, server: ServerRead) -> bool:
     return not wrong_labels(instance, server)
 
 
-def is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerRead]) -> bool:
+def is_ambiguous(instance: ComputeInstance, candidates: Sequence[ServerRead]) -> bool:
     """Return whether several servers may belong to an instance, or one that it is not linked to."""
-    return len(standing) > 1 or any(instance.spec.server_id not in {"", each.metadata.id} for each in standing)
+    return len(candidates) > 1 or any(instance.spec.server_id not in {"", each.metadata.id} for each in candidates)
 
 
 def _is_own(instance: ComputeInstance, server: ServerRead) -> bool:
@@ -149,10 +149,10 @@ class ServerLookup:
     def over(cls, region: RegionClient, registry: CollectorRegistry) -> "ServerLookup":
         """Return a lookup with its metric in a registry."""
         text = "Requests that found no server of an instance that has one, or several."
-        odd = Counter("remuda_compute_odd_matches", text, ["found"], registry=registry)
+        failed = Counter("remuda_compute_odd_matches", text, ["found"], registry=registry)
         for found in ("none", "several"):
-            odd.labels(found)
-        return cls(region, odd)
+            failed.labels(found)
+        return cls(region, failed)
 
     async def find(self, instance: ComputeInstance) -> ServerRead:
         """Return the server of an instance, or raise Inconsistent, or Malformed if it has none yet."""

@@ -77,9 +77,9 @@ def gpus_of(flavor: FlavorRead) -> int:
     return 0 if flavor.spec.gpu is None else flavor.spec.gpu.physical_count
 
 
-def check_network(network: NetworkRead, place: ProjectRef) -> None:
+def check_network(network: NetworkRead, project: ProjectRef) -> None:
     """Reject a network of another project, or one that is being deleted."""
-    if project_ref(network.metadata) != place:
+    if project_ref(network.metadata) != project:
         raise Invalid(
             "spec.networkId",
             "is of another project than spec.projectId says",
@@ -89,11 +89,11 @@ def check_network(network: NetworkRead, place: ProjectRef) -> None:
         raise Malformed("network is being deleted")
 
 
-async def choose(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> InstanceOffer:
+async def choose(region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire) -> InstanceOffer:
     """Return the requested flavor and image, if the region of the network offers them and they fit together."""
     id_, images = network.status.region_id, ImageQuery(organizations=(network.metadata.organization_id,))
-    flavor = find_flavor(await region.list_flavors(caller, id_), wanted.flavor_id)
-    image = find_image(await region.list_images(caller, id_, images), wanted.image_id)
+    flavor = find_flavor(await region.list_flavors(caller, id_), body.flavor_id)
+    image = find_image(await region.list_images(caller, id_, images), body.image_id)
     check_fit(flavor, image)
     return InstanceOffer(flavor, image)
 
@@ -132,11 +132,11 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
         raise Malformed(f"image virtualization {needs.virtualization} is not compatible with a {runs_on} flavor")
 
 
-async def check_access(region: RegionApi, caller: Context, network: NetworkRead, wanted: InstanceSpecWire) -> None:
+async def check_access(region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire) -> None:
     """Reject security groups of another network and an SSH certificate authority of another project."""
-    await check_groups(region, caller, wanted.networking, network.metadata.id)
-    await check_authority(region, caller, wanted.ssh_certificate_authority_id, project_ref(network.metadata))
-    check_texts(wanted)
+    await check_groups(region, caller, body.networking, network.metadata.id)
+    await check_authority(region, caller, body.ssh_certificate_authority_id, project_ref(network.metadata))
+    check_texts(body)
 
 
 async def check_groups(region: RegionApi, caller: Context, networking: NetworkingWire | None, network: str) -> None:
@@ -149,12 +149,12 @@ async def check_groups(region: RegionApi, caller: Context, networking: Networkin
             )
 
 
-async def check_authority(region: RegionApi, caller: Context, authority: str | None, place: ProjectRef) -> None:
+async def check_authority(region: RegionApi, caller: Context, authority: str | None, project: ProjectRef) -> None:
     """Reject an SSH certificate authority that the caller cannot read, or of another project."""
     if authority is None:
         return
     found = await region.get_ssh_certificate_authority(caller, authority)
-    if project_ref(found.metadata) != place:
+    if project_ref(found.metadata) != project:
         raise Invalid(
             "spec.sshCertificateAuthorityId",
             "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
@@ -162,11 +162,11 @@ async def check_authority(region: RegionApi, caller: Context, authority: str | N
         )
 
 
-def check_texts(wanted: InstanceSpecWire) -> None:
+def check_texts(body: InstanceSpecWire) -> None:
     """Reject invalid user data and prefixes."""
-    has_authority = wanted.ssh_certificate_authority_id is not None
-    check_user_data(read_user_data(wanted.user_data), with_authority=has_authority)
-    check_sources(wanted.networking)
+    has_authority = body.ssh_certificate_authority_id is not None
+    check_user_data(read_user_data(body.user_data), with_authority=has_authority)
+    check_sources(body.networking)
 
 
 def check_sources(networking: NetworkingWire | None) -> None:
@@ -187,9 +187,9 @@ class Instances:
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[ComputeInstance, list[InstanceRead]]:
         """Return the instances that the caller may see."""
-        right, filters = permission("instances", "read"), filters_of(query, is_versioned=False)
-        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
-        is_asked_for = filters.visible(context.principal, right, _tags)
+        needed, filters = permission("instances", "read"), filters_of(query, is_versioned=False)
+        await allow_naming(context.principal, needed, filters, exists=self.identity.has_project)
+        is_asked_for = filters.visible(context.principal, needed, _tags)
         return Collection(
             store=self.store,
             kind=ComputeInstance,
@@ -201,13 +201,13 @@ class Instances:
     async def create(self, context: Context, body: InstanceCreate) -> ComputeInstance:
         """Create an instance on a network that has none of its name, if the quota of its project allows it."""
         principal, spec = context.principal, body.spec
-        place = ProjectRef(spec.organization_id, spec.project_id)
-        right = permission("instances", "create")
+        project = ProjectRef(spec.organization_id, spec.project_id)
+        needed = permission("instances", "create")
         await allow_new_in_project(
-            principal, right, place.organization, place.project, exists=self.identity.has_project
+            principal, needed, project.organization, project.project, exists=self.identity.has_project
         )
         made = await self._find_created(context, body)
-        return made or await self._create(context, await self._validated(context, place, body))
+        return made or await self._create(context, await self._validated(context, project, body))
 
     async def get(self, context: Context, instance: str) -> ComputeInstance:
         return await self.find(context, permission("instances", "read"), instance)
@@ -217,8 +217,8 @@ class Instances:
 
         async def delete() -> None:
             found = await self.find(context, permission("instances", "delete"), instance)
-            told = requested_event(context, INSTANCE, found, "DeletionRequested")
-            log = [*audit_records(context, INSTANCE.plural, found), told]
+            event = requested_event(context, INSTANCE, found, "DeletionRequested")
+            log = [*audit_records(context, INSTANCE.plural, found), event]
             await request_deletion(
                 self.store,
                 context,
@@ -231,33 +231,33 @@ class Instances:
 
         await retry_on_conflict(delete)
 
-    async def find(self, context: Context, right: Permission, instance: str) -> ComputeInstance:
+    async def find(self, context: Context, needed: Permission, instance: str) -> ComputeInstance:
         """Return an instance that the caller may read and has a permission for."""
         found = await self.store.get(ComputeInstance, instance)
         if not rules.has_scope(found):
             raise NotFound("ComputeInstance", instance)
         allow_for(context.principal, permission("instances", "read"), found)
-        allow_for(context.principal, right, found)
+        allow_for(context.principal, needed, found)
         return found
 
-    async def _validated(self, context: Context, place: ProjectRef, wanted: InstanceCreate) -> NewInstance:
+    async def _validated(self, context: Context, project: ProjectRef, body: InstanceCreate) -> NewInstance:
         """Validate a new instance, in the order that clients know, and return the input of the saga."""
         region, caller = (
             self.region.api,
-            await self.region.caller.impersonating(context, place.organization, place.project),
+            await self.region.caller.impersonating(context, project.organization, project.project),
         )
-        network = await region.get_network(caller, wanted.spec.network_id)
-        check_network(network, place)
-        choice = await choose(region, caller, network, wanted.spec)
-        await check_access(region, caller, network, wanted.spec)
-        check_tags(wanted.metadata.tags)
-        own_tags(stored_tags(wanted.metadata), context.principal)
+        network = await region.get_network(caller, body.spec.network_id)
+        check_network(network, project)
+        choice = await choose(region, caller, network, body.spec)
+        await check_access(region, caller, network, body.spec)
+        check_tags(body.metadata.tags)
+        own_tags(stored_tags(body.metadata), context.principal)
         return NewInstance(
-            instance=rules.instance_id(network.metadata.id, wanted.metadata.name),
-            wanted=wanted,
+            instance=rules.instance_id(network.metadata.id, body.metadata.name),
+            wanted=body,
             region=network.status.region_id,
             gpus=choice.gpus,
-            by=requester_of(payer_principal(context.principal, place)),
+            by=requester_of(payer_principal(context.principal, project)),
         )
 
     async def _create(self, context: Context, new: NewInstance) -> ComputeInstance:
@@ -275,16 +275,16 @@ class Instances:
             raise ResponseNotStored  # the same request made it once, and it has gone since
         return found
 
-    async def _find_created(self, context: Context, wanted: InstanceCreate) -> ComputeInstance | None:
+    async def _find_created(self, context: Context, body: InstanceCreate) -> ComputeInstance | None:
         """Return the instance that the same request has created, whatever has changed since."""
         if context.key is None:
             return None
-        name = rules.instance_id(wanted.spec.network_id, wanted.metadata.name)
+        name = rules.instance_id(body.spec.network_id, body.metadata.name)
         found = await find(self.store, ComputeInstance, name)
         operation = None if found is None else await find(self.store, Operation, found.spec.operation)
         if operation is None or operation.spec.request != context.operation or operation.phase != "done":
             return None
-        if read_input(CREATE_INSTANCE, operation.spec).wanted != wanted:
+        if read_input(CREATE_INSTANCE, operation.spec).wanted != body:
             raise KeyReused
         return found
 
@@ -310,7 +310,7 @@ async def delete_instances_on(store: Store, network: str, randomness: Randomness
         entry = run.event(
             instance, "NetworkDeleted", network=network, why="the network is being deleted, and the instance with it"
         )
-        with suppress(NotFound, Conflict):  # it went meanwhile, or is another one by now, which is told anew
+        with suppress(NotFound, Conflict):  # it went meanwhile, or is another one by now, which is event anew
             await store.delete(ComputeInstance, name, uid=instance.uid, log=[entry])
             count += 1
     return count

@@ -100,8 +100,8 @@ def is_in_progress(server: ServerRead) -> bool:
 
 def keeps_running(server: ServerRead) -> bool:
     """Return whether a server keeps running because there is no capacity for its replacement."""
-    is_there = server.status.power_state in {"Running", "Stopping", "Stopped"}
-    return server.metadata.provisioning_status == "error" and reason_of(server) == "NoCapacity" and is_there
+    exists = server.status.power_state in {"Running", "Stopping", "Stopped"}
+    return server.metadata.provisioning_status == "error" and reason_of(server) == "NoCapacity" and exists
 
 
 def can_rebuild(server: ServerRead) -> bool:

@@ -65,23 +65,23 @@ class LastApplied:
     """Whether another image rebuilds the same server."""
 
 
-async def last_applied(region: RegionClient, instance: ComputeInstance, *, is_to_be_anew: bool) -> LastApplied:
+async def last_applied(region: RegionClient, instance: ComputeInstance, *, replaces_server: bool) -> LastApplied:
     """Return the last applied specification. Region is called only if that can differ from the desired one."""
-    wanted, is_refused = desired_server(instance), _is_rejected(instance)
-    if not is_refused and not is_to_be_anew:
-        return LastApplied(wanted)
-    standing = classified(instance, await list_tagged(region, instance)).candidates
-    if not standing or is_ambiguous(instance, standing):
-        return LastApplied(wanted)
-    return LastApplied(_applied_to(standing[0], instance) if is_refused else wanted, can_rebuild(standing[0]))
+    desired, is_rejected = desired_server(instance), _is_rejected(instance)
+    if not is_rejected and not replaces_server:
+        return LastApplied(desired)
+    candidates = classified(instance, await list_tagged(region, instance)).candidates
+    if not candidates or is_ambiguous(instance, candidates):
+        return LastApplied(desired)
+    return LastApplied(_applied_to(candidates[0], instance) if is_rejected else desired, can_rebuild(candidates[0]))
 
 
-def server_before(desired: ServerCreate, standing: ServerCreate, after: ServerCreate) -> ServerCreate:
+def server_before(desired: ServerCreate, applied: ServerCreate, after: ServerCreate) -> ServerCreate:
     """Return the specification to compare an update with: changed fields as applied, the others as desired before."""
     changed = set(changed_fields(desired, after))
     if changed & _OF_THE_SERVER:
         changed |= _OF_THE_SERVER
-    return with_fields(desired, standing, changed)
+    return with_fields(desired, applied, changed)
 
 
 def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
@@ -100,11 +100,11 @@ def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
 
 def _is_rejected(instance: ComputeInstance) -> bool:
     """Return whether region has rejected the present specification."""
-    said = find_condition(instance.status.conditions, AVAILABLE)
+    available = find_condition(instance.status.conditions, AVAILABLE)
     return (
-        said is not None
-        and said.reason in REJECTION_REASONS
-        and said.observed_generation == instance.metadata.generation
+        available is not None
+        and available.reason in REJECTION_REASONS
+        and available.observed_generation == instance.metadata.generation
     )
 
 
@@ -146,9 +146,9 @@ class Updates:
             return OtherResponse(await self._plan(context, instance, body))
 
         async def change() -> ComputeInstance:
-            judged = await self._validate(context, instance, body)
-            await self._check_consent(judged, plan)
-            return await self._write(context, judged, body)
+            update = await self._validate(context, instance, body)
+            await self._check_consent(update, plan)
+            return await self._write(context, update, body)
 
         async with self.locks.acquire(instance):
             return await retry_on_conflict(change)
@@ -166,75 +166,75 @@ class Updates:
 
     async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
         """Return the plan of an update, and the quota that blocks it."""
-        judged = await self._validate(context, instance, body)
-        return replace(judged.plan, blockers=tuple(await self._blockers(judged)))
+        update = await self._validate(context, instance, body)
+        return replace(update.plan, blockers=tuple(await self._blockers(update)))
 
-    async def _validate(self, context: Context, instance: str, wanted: InstanceUpdate) -> _ValidUpdate:
+    async def _validate(self, context: Context, instance: str, body: InstanceUpdate) -> _ValidUpdate:
         found = await self._find(context, instance)
         if found.is_deleting:
             raise Malformed("instance is being deleted")
         await require_unlocked(self.instances.store, found, found.spec.operation)
         check_state(context, found, rules.writable_instance(found))
-        if wanted.metadata.name != found.metadata.labels[NAME]:
+        if body.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
-        is_to_be_anew = _replaces_server(found, wanted)
-        standing = await last_applied(self.instances.region, found, is_to_be_anew=is_to_be_anew)
-        offers = await self._offers(context, found, wanted, standing.server if is_to_be_anew else None)
+        replaces_server = _replaces_server(found, body)
+        applied = await last_applied(self.instances.region, found, replaces_server=replaces_server)
+        offers = await self._offers(context, found, body, applied.server if replaces_server else None)
         gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
-        changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
+        changed = rules.changed_instance(found, body, context.principal, self.instances.clock.now(), gpus=gpus)
         region, desired = self.instances.region, desired_server(changed)
         spec = (await region.api.get_region(await region.caller.as_service(), region_of(found))).spec
         capabilities = frozenset(spec.features.capabilities)
-        held = charged_gpus(found) if is_to_be_anew else gpus
-        server = server_before(desired_server(found), standing.server, desired)
-        before = _side(found, server, offers.flavor_before, offers.image_before, gpus=held)
+        charged = charged_gpus(found) if replaces_server else gpus
+        server = server_before(desired_server(found), applied.server, desired)
+        before = _side(found, server, offers.flavor_before, offers.image_before, gpus=charged)
         after = _side(changed, desired, offers.flavor, offers.image, gpus=gpus)
-        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=standing.can_rebuild)
+        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=applied.can_rebuild)
         return _ValidUpdate(found, changed, plan)
 
     async def _offers(
-        self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerCreate | None
+        self, context: Context, found: ComputeInstance, body: InstanceUpdate, applied: ServerCreate | None
     ) -> _Offers:
         """Validate an update against region; return flavors and images, if it replaces the server."""
-        place, region = rules.project_ref_of(found), self.instances.region.api
-        caller = await self.instances.region.caller.impersonating(context, place.organization, place.project)
+        project, region = rules.project_ref_of(found), self.instances.region.api
+        caller = await self.instances.region.caller.impersonating(context, project.organization, project.project)
         network = await region.get_network(caller, network_of(found))
-        check_network(network, place)
+        check_network(network, project)
         offers = _Offers()
-        if standing is not None:
-            is_other = wanted.spec.flavor_id != found.spec.flavor_id
-            id_, query = network.status.region_id, ImageQuery(organizations=(place.organization,))
+        if applied is not None:
+            is_other = body.spec.flavor_id != found.spec.flavor_id
+            id_, query = network.status.region_id, ImageQuery(organizations=(project.organization,))
             flavors = await region.list_flavors(caller, id_, fresh=is_other)
             images = await region.list_images(caller, id_, query)
-            flavor, image = find_flavor(flavors, wanted.spec.flavor_id), find_image(images, wanted.spec.image_id)
+            flavor, image = find_flavor(flavors, body.spec.flavor_id), find_image(images, body.spec.image_id)
             check_fit(flavor, image)
-            _check_capacity({found.spec.flavor_id, standing.spec.flavor_id}, flavor)
-            flavor_before = next((each for each in flavors if each.metadata.id == standing.spec.flavor_id), None)
-            image_before = next((each for each in images if each.metadata.id == standing.spec.image_id), None)
+            _check_capacity({found.spec.flavor_id, applied.spec.flavor_id}, flavor)
+            flavor_before = next((each for each in flavors if each.metadata.id == applied.spec.flavor_id), None)
+            image_before = next((each for each in images if each.metadata.id == applied.spec.image_id), None)
             offers = _Offers(flavor_before, image_before, flavor, image)
-        await check_access(region, caller, network, wanted.spec)
+        await check_access(region, caller, network, body.spec)
         return offers
 
-    async def _blockers(self, judged: _ValidUpdate) -> Sequence[BlockerRead]:
+    async def _blockers(self, update: _ValidUpdate) -> Sequence[BlockerRead]:
         """Return the quota that the ledger would reject; it is called only if the update needs more."""
-        if not any(each.delta > 0 for each in judged.plan.quota):
+        if not any(each.delta > 0 for each in update.plan.quota):
             return ()
-        free = await self.instances.identity.free_quota(rules.project_ref_of(judged.found))
-        return quota_blockers(judged.plan.quota, free)
+        free = await self.instances.identity.free_quota(rules.project_ref_of(update.found))
+        return quota_blockers(update.plan.quota, free)
 
-    async def _check_consent(self, judged: _ValidUpdate, consent: str | None) -> None:
+    async def _check_consent(self, update: _ValidUpdate, consent: str | None) -> None:
         """Reject an update whose plan is required or has changed."""
-        plan = judged.plan
+        plan = update.plan
         if consent is not None:
             if plan.steps and plan.hash != consent:
                 raise PlanChanged(plan)
-        elif plan.is_destructive and (await protection_of(self.instances.store, judged.found)).plan:
+        elif plan.is_destructive and (await protection_of(self.instances.store, update.found)).plan:
             raise PlanRequired(plan)
 
-    async def _write(self, context: Context, judged: _ValidUpdate, wanted: InstanceUpdate) -> ComputeInstance:
-        found, changed = judged.found, judged.changed
-        changes = [change.message for step in judged.plan.steps for change in step.changes]
-        told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
+    async def _write(self, context: Context, update: _ValidUpdate, body: InstanceUpdate) -> ComputeInstance:
+        found, changed = update.found, update.changed
+        changes = [change.message for step in update.plan.steps for change in step.changes]
+        told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=update.plan.hash, changes=changes)
         log = [*audit_records(context, INSTANCE.plural, found), told]
         if charge_for(changed) == charge_for(found):
             return await self.instances.store.update(changed, log=log)
@@ -246,7 +246,7 @@ class Updates:
             input=ChangedInstance(
                 id=found.name,
                 previous=previous_state(found),
-                requested=wanted,
+                requested=body,
                 requester=requester_of(context.principal),
                 requested_at=now,
                 gpus=changed.spec.gpus,
@@ -257,9 +257,9 @@ class Updates:
         return await self.instances.store.get(ComputeInstance, found.name)
 
 
-def _replaces_server(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
+def _replaces_server(found: ComputeInstance, body: InstanceUpdate) -> bool:
     """Return whether an update needs a new server or disk, so that flavor and image must be offered."""
-    before, after = found.spec, wanted.spec
+    before, after = found.spec, body.spec
     return (before.flavor_id, before.image_id, before.ssh_certificate_authority_id) != (
         after.flavor_id,
         after.image_id,
