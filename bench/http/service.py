@@ -9,7 +9,8 @@ from remuda.access.checks import allow_in_organization, allow_in_project, is_all
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import Collection, Rendered, Viewed, split_etag
-from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route, Table
+from remuda.http.routes import AnyRoute, Call, Route, Table
+from remuda.http.schema import ListQuery, Nothing
 from remuda.kernel.errors import NotFound, Unauthenticated
 from remuda.store.contract import Store
 

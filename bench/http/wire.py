@@ -7,7 +7,7 @@ import msgspec
 
 from bench.kinds import NAME, NETWORK, ORGANIZATION, PROJECT, REGION, Machine, MachineSpec, Networking
 from remuda.http.responses import etag_view
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Metadata
 

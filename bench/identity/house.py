@@ -25,7 +25,8 @@ from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import RequestCredentials
 from remuda.http.ratelimit import RateLimit
 from remuda.http.responses import Rendered, split_etag
-from remuda.http.routes import AnyRoute, Call, Nothing, Table
+from remuda.http.routes import AnyRoute, Call, Table
+from remuda.http.schema import Nothing
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.health import PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics

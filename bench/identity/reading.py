@@ -18,7 +18,7 @@ from bench.report import Measure, at_least, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.access.principal import Context
 from remuda.app import IDENTITY_PREFIX
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.tenancy.rules import read_project
 from remuda.resources.conventions import ORGANIZATION

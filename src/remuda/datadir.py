@@ -69,10 +69,7 @@ class DataDirectory:
         return Sealer(create_keyring_file(self.keys, randomness))
 
     def check_store(self) -> None:
-        """Raise Invalid if the store belongs to another user, or is empty and was in use.
-
-        It can be empty after an interrupted first start. Raise StoreTooOld or StoreTooNew if it has another format.
-        """
+        """Raise Invalid, StoreTooOld or StoreTooNew unless the store can be used; an empty one only if it is new."""
         if not self.store.exists():
             return
         if not os.access(self.store, os.R_OK | os.W_OK):

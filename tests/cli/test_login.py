@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginTokens
-from remuda.cli.client.session import Session
+from remuda.cli.client.session import ClientSession
 from remuda.cli.commands import login as logging_in
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
@@ -40,7 +40,7 @@ def regions(name: str, context: LoginContext, terminal: Terminal) -> list[Any]:
     """Return the regions, as a command with this context reads them."""
 
     async def read() -> list[Any]:
-        async with Session(name, context, ContextsFile(terminal.file)) as session:
+        async with ClientSession(name, context, ContextsFile(terminal.file)) as session:
             return await session.get("region", "/api/v2/regions", list[Any])
 
     return asyncio.run(read())

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from remuda.cli.client.contexts import ContextsFile, LoginContext, LoginTokens
-from remuda.cli.client.session import Session
+from remuda.cli.client.session import ClientSession
 from remuda.cli.client.transport import Connections
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import (
@@ -39,26 +39,28 @@ class NoWait(SystemClock):
 
 
 @asynccontextmanager
-async def asking(home: Path, *answers: Answer) -> AsyncIterator[tuple[Server, Session]]:
+async def asking(home: Path, *answers: Answer) -> AsyncIterator[tuple[Server, ClientSession]]:
     """A session of somebody who is logged in at a server that answers this."""
     with Server(*answers).running() as server:
         tokens = LoginTokens(access=Secret("first"), refresh=Secret("renewing"))
         context = LoginContext(endpoints={"identity": server.url, "region": server.url}, tokens=tokens)
         file = ContextsFile(home / "contexts.json")
         file.update(lambda contexts: contexts.with_context("me", context))
-        async with Session("me", context, file, clock=NoWait()) as session:
+        async with ClientSession("me", context, file, clock=NoWait()) as session:
             yield server, session
 
 
-async def get(session: Session) -> Any:
+async def get(session: ClientSession) -> Any:
     return await session.get("region", "/x", Any)
 
 
-async def put(session: Session) -> Any:
+async def put(session: ClientSession) -> Any:
     return await session.send("PUT", "region", "/x", {"a": 1}, response_type=dict[str, Any])
 
 
-async def rejected(error: type[RemudaError], use: Callable[[Session], Awaitable[Any]], session: Session) -> str:
+async def rejected(
+    error: type[RemudaError], use: Callable[[ClientSession], Awaitable[Any]], session: ClientSession
+) -> str:
     """Return the message of the error that this use of a session raises."""
     with pytest.raises(error) as raised:
         await use(session)
@@ -152,14 +154,16 @@ async def test_a_change_can_be_tied_to_what_was_read(tmp_path: Path) -> None:
     assert server.asked[1][2]["if-match"] == '"one"'
 
 
-async def watched(session: Session) -> Any:
+async def watched(session: ClientSession) -> Any:
     return await anext(session.watch("region", "/x", int, {}))
 
 
 @pytest.mark.parametrize("way", [get, watched])
-async def test_what_is_no_address_is_one_sentence(way: Callable[[Session], Awaitable[Any]], tmp_path: Path) -> None:
+async def test_what_is_no_address_is_one_sentence(
+    way: Callable[[ClientSession], Awaitable[Any]], tmp_path: Path
+) -> None:
     context = LoginContext(endpoints={"region": "http://here:x"}, tokens=LoginTokens(access=Secret("first")))
-    async with Session("me", context, ContextsFile(tmp_path / "contexts.json")) as session:
+    async with ClientSession("me", context, ContextsFile(tmp_path / "contexts.json")) as session:
         said = await rejected(Unusable, way, session)
     assert said == "http://here:x is not a valid address: give one such as http://127.0.0.1:8080."
 
@@ -180,7 +184,7 @@ def event(kind: str, data: str, place: str | None = None) -> str:
     ("way", "answer", "result"), [(get, told({"a": 1}), {"a": 1}), (watched, events(event("added", "1")), ("added", 1))]
 )
 async def test_a_token_that_has_run_out_is_renewed_and_kept(
-    way: Callable[[Session], Awaitable[Any]], answer: Answer, result: Any, tmp_path: Path
+    way: Callable[[ClientSession], Awaitable[Any]], answer: Answer, result: Any, tmp_path: Path
 ) -> None:
     async with asking(tmp_path, EXPIRED, RENEWED, answer) as (server, session):
         assert await way(session) == result

@@ -19,7 +19,7 @@ from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import NETWORK_VIEW
 from remuda.region.networks.schema import NetworkRead
 from remuda.region.securitygroups.rules import GROUP_VIEW
-from remuda.region.securitygroups.schema import GroupRead
+from remuda.region.securitygroups.schema import SecurityGroupRead
 from remuda.region.servers.rules import SERVER_VIEW
 from remuda.region.servers.schema import ServerRead
 from tests.kit.region.environment import RegionEnvironment, running
@@ -32,7 +32,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk
     [
         (Server, SERVER_VIEW, ServerRead),
         (Network, NETWORK_VIEW, NetworkRead),
-        (SecurityGroup, GROUP_VIEW, GroupRead),
+        (SecurityGroup, GROUP_VIEW, SecurityGroupRead),
         (SSHCertificateAuthority, AUTHORITY_VIEW, AuthorityRead),
         (Allocation, ALLOCATION_VIEW, AllocationRead),
     ],

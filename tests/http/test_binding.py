@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.http.binding import Binder
-from remuda.http.routes import Id, ListQuery, Nothing, Parameters
+from remuda.http.schema import Id, ListQuery, Nothing, Parameters
 from remuda.kernel.errors import Malformed
 from tests.kit.sample_api.pipeline import HORSE, HORSES, ORGANIZATION, HorsePath, HorseQuery, running
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.http.bodies import BodyReader, Explainer, pointer, wire_schema
-from remuda.http.routes import Wire
+from remuda.http.schema import Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 from tests.kit.sample_api.pipeline import HORSES, HorseSpec, HorseWrite, Metadata, running

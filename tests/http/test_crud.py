@@ -10,7 +10,8 @@ import pytest
 from remuda.access.principal import Context, Permission
 from remuda.http.crud import crud
 from remuda.http.responses import Collection, EtagView, etag_view
-from remuda.http.routes import AnyRoute, ListQuery, Nothing, Parameters, Table, Wire
+from remuda.http.routes import AnyRoute, Table
+from remuda.http.schema import ListQuery, Nothing, Parameters, Wire
 from tests.kit.sample_kinds import Horse
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from remuda.http.docs import FieldRow, field_rows, render_docs
 from remuda.http.openapi import document
-from remuda.http.routes import ENCODED_TWICE, Table
+from remuda.http.routes import Table
+from remuda.http.schema import ENCODED_TWICE
 from tests.kit.sample_api.pipeline import ReferencePath, do_nothing, route, running, table
 
 VOID = {"meta"}

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.http.bodies import FORM, FormReader, form_schema
-from remuda.http.routes import Table, Wire
+from remuda.http.routes import Table
+from remuda.http.schema import Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 from tests.kit.sample_api.browser import LoginForm, TokenForm, opened, route

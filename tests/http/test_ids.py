@@ -8,7 +8,7 @@ import pytest
 from remuda.compute.app import TABLE
 from remuda.http.binding import lower_case_ids
 from remuda.http.bodies import BodyReader
-from remuda.http.routes import Id, Wire
+from remuda.http.schema import Id, Wire
 
 LOW = "e0a1b2c3-0000-4000-8000-00000000000e"
 HIGH = LOW.upper()

@@ -17,7 +17,8 @@ from remuda.http.crud import crud
 from remuda.http.endpoints import Endpoint
 from remuda.http.invocation import invocation, invocations, repeat_invocation
 from remuda.http.responses import Collection, OtherResponse, Rendered, Viewed, etag_view
-from remuda.http.routes import NOTHING, AnyRoute, Call, ListQuery, OtherResponseType, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, OtherResponseType, Route, Table
+from remuda.http.schema import NOTHING, ListQuery, Parameters, Wire
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import open_store

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from remuda.http.openapi import HEADERS, document
-from remuda.http.routes import ENCODED_TWICE, Table
+from remuda.http.routes import Table
+from remuda.http.schema import ENCODED_TWICE
 from tests.kit.sample_api.pipeline import ORGANIZATION, ReferencePath, do_nothing, route, running, table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))

@@ -11,7 +11,7 @@ import pytest
 from remuda.access.principal import AccessList
 from remuda.http.pagination import SLICE, Cursors, PageTokens, batches, list_response
 from remuda.http.responses import Collection, Response, etag_view
-from remuda.http.routes import ListQuery
+from remuda.http.schema import ListQuery
 from remuda.kernel.errors import Malformed
 from tests.kit.sample_api.collections import body_of, fill, headers, herd, ids, read, sample_store, view
 from tests.kit.sample_kinds import Horse

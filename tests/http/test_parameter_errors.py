@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remuda.http.binding import expected
-from remuda.http.routes import Id
+from remuda.http.schema import Id
 
 
 class Gait(enum.Enum):

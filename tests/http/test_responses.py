@@ -17,7 +17,8 @@ from remuda.http.errors import ErrorBody
 from remuda.http.openapi import document
 from remuda.http.remote_errors import error_from
 from remuda.http.responses import OtherResponse
-from remuda.http.routes import AnyRoute, OtherResponseType, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, OtherResponseType, Route, Table
+from remuda.http.schema import Parameters, Wire
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired

@@ -9,7 +9,8 @@ import pytest
 
 from remuda.access.principal import Context, Permission
 from remuda.http.responses import Collection, EtagView, OtherResponse, Redirect, Rendered, Viewed, etag_view
-from remuda.http.routes import AnyRoute, ListQuery, OtherResponseType, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, OtherResponseType, Route, Table
+from remuda.http.schema import ListQuery, Parameters, Wire
 from remuda.http.signatures import Arguments
 from tests.kit.sample_kinds import Horse
 

@@ -8,7 +8,8 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
-from remuda.http.routes import AnyRoute, Call, Parameters, Route
+from remuda.http.routes import AnyRoute, Call, Route
+from remuda.http.schema import Parameters
 from remuda.identity import audit as api
 from remuda.identity.audit import AuditLog
 from remuda.kernel.errors import Invalid

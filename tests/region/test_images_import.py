@@ -77,7 +77,7 @@ async def import_host(
     source = GuardedFetcher(resolve=names or Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
-    driver = control.driver(ports, clouds, fetcher)
+    driver = control.controller(ports, clouds, fetcher)
     services = {
         "images": Images(store=store, providers=clouds, fetcher=fetcher),
         "snapshots": Snapshots(store=store, providers=clouds, handle_of=server_handle),

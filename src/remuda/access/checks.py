@@ -69,10 +69,7 @@ def is_allowed_in_project(principal: Principal, permission: Permission, organiza
 async def allow_new_in_project(
     principal: Principal, permission: Permission, organization: str, project: str, *, exists: ProjectExists
 ) -> None:
-    """Require the permission to create something in a project that a request's body names, and that it exists.
-
-    It is looked up only for a permission in the whole organization, which covers any project name.
-    """
+    """Require the permission to create something in a project that a request's body names, and that it exists."""
     allow_in_project(principal, permission, organization, project)
     access = principal.access
     if permission in access.everywhere or project in access.organizations[organization].projects:

@@ -109,10 +109,7 @@ class AuditHook(Protocol):
     """Returns the audit records of a change, which are stored in the change's own commit."""
 
     def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
-        """Return the records for a change of the object with this plural, as in paths, and this name.
-
-        Pass the object's organization if the path does not contain it: the record goes to its audit log.
-        """
+        """Return the records for a change of this object; pass its organization if the path does not contain it."""
         ...
 
 

@@ -1,7 +1,4 @@
-"""Kubernetes clusters as the providers of regions.
-
-Apart from `providers`, which imports this module only where a region has such a cluster: its client is heavy.
-"""
+"""Kubernetes clusters as providers of regions; imported only where a region has one, because its client is heavy."""
 
 from collections.abc import Iterator
 

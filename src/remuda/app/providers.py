@@ -13,7 +13,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.api import Api
 from remuda.http.responses import HtmlPage
-from remuda.http.routes import Call, Nothing, Parameters, Route, Table
+from remuda.http.routes import Call, Route, Table
+from remuda.http.schema import Nothing, Parameters
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.process import ProcessPorts

@@ -1,7 +1,4 @@
-"""List, show, create, update and delete resources of any type.
-
-Tables show names instead of ids. A deletion that is rejected because instances use the resource names them.
-"""
+"""List, show, create, update and delete resources of any type. Tables show names instead of ids."""
 
 import signal
 import sys

@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Group, Parameter
 
 from remuda.cli.client.contexts import ContextsFile, LoginContext, NamedId, default_path
-from remuda.cli.client.session import Query, Service, Session
+from remuda.cli.client.session import ClientSession, Query, Service
 from remuda.cli.output import ResourceT
 from remuda.kernel.errors import Malformed, NotFound, Unusable
 
@@ -45,7 +45,7 @@ def match_one(items: Sequence[ResourceT], name: str, type_name: str) -> Resource
 
 
 async def find_resource(
-    session: Session,
+    session: ClientSession,
     service: Service,
     path: str,
     item_type: type[ResourceT],
@@ -96,7 +96,7 @@ class ProjectScope:
 class ScopedSession:
     """A session, and the organization and project that its command works in."""
 
-    session: Session
+    session: ClientSession
     scope: ProjectScope
 
     def require_project(self) -> ProjectScope:
@@ -133,10 +133,10 @@ class ScopeOptions:
         """Open a session for the duration of a block."""
         file = contexts_file()
         name, context = file.read().find(self.context)
-        async with Session(name, context, file) as session:
+        async with ClientSession(name, context, file) as session:
             yield ScopedSession(session, await self._scope(session, context))
 
-    async def _scope(self, session: Session, context: LoginContext) -> ProjectScope:
+    async def _scope(self, session: ClientSession, context: LoginContext) -> ProjectScope:
         organization, project = context.organization, context.project
         if self.organization is not None:
             organization, project = await find_organization(session, self.organization), None
@@ -153,12 +153,12 @@ def contexts_file() -> ContextsFile:
     return ContextsFile(default_path(os.environ))
 
 
-async def find_organization(session: Session, name: str) -> NamedId:
+async def find_organization(session: ClientSession, name: str) -> NamedId:
     found = await session.get("identity", "/api/v1/organizations", list[NamedResource])
     return match_one(found, name, "organization").metadata
 
 
-async def find_project(session: Session, organization: NamedId | None, name: str) -> NamedId:
+async def find_project(session: ClientSession, organization: NamedId | None, name: str) -> NamedId:
     """Return the project of an organization with this id or name."""
     if organization is None:
         raise Unusable("No organization is chosen: give the organization of the project with --organization.")

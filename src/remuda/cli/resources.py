@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remuda.compute.instances.schema import InstanceRead
     from remuda.region.authorities.schema import AuthorityRead
     from remuda.region.networks.schema import NetworkRead
-    from remuda.region.securitygroups.schema import GroupRead, RuleWire
+    from remuda.region.securitygroups.schema import RuleWire, SecurityGroupRead
     from remuda.resources.schema import FlavorRead, ImageRead, MetadataRead, RegionRead, StaticMetadataRead
 
 
@@ -144,11 +144,11 @@ NETWORK: "ResourceType[NetworkRead]" = ResourceType(
     more={"DNS": lambda network: _text(network.spec.dns_nameservers), **_METADATA},
     references=(REGION,),
 )
-SECURITY_GROUP: "ResourceType[GroupRead]" = ResourceType(
+SECURITY_GROUP: "ResourceType[SecurityGroupRead]" = ResourceType(
     name="security group",
     service="region",
     path="/api/v2/securitygroups",
-    read="remuda.region.securitygroups.schema:GroupRead",
+    read="remuda.region.securitygroups.schema:SecurityGroupRead",
     create="remuda.region.securitygroups.schema:GroupCreate",
     update="remuda.region.securitygroups.schema:GroupUpdate",
     columns={

@@ -1,1 +1,1 @@
-"""How services reach each other: for each port of one service, the other in this process, or over HTTP."""
+"""Clients of services: each port of one service, on the other in this process (local) or over HTTP (remote)."""

@@ -31,10 +31,7 @@ class Delegation:
         operation: str | None = None,
         key: str | None = None,
     ) -> Context:
-        """Return the context of a call with the service's own permissions, paid by a project.
-
-        A write with the same `operation` is carried out once; `key` is its idempotency key, if that differs.
-        """
+        """Return the context of a call with the service's own permissions, paid by a project."""
         principal = await self.service()
         if organization is not None:
             principal = principal.with_payer(organization, project)

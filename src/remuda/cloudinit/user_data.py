@@ -95,10 +95,7 @@ def read_user_data(text: str) -> bytes:
 
 
 def check_user_data(data: bytes, *, with_authority: bool) -> None:
-    """Raise Invalid unless a server can be created with this user data; empty is valid.
-
-    With an SSH certificate authority a part of our own is added, which is not possible for gzipped user data.
-    """
+    """Raise Invalid unless a server can be created with this user data; an SSH authority excludes gzip."""
     if len(data) > LONGEST_USER_DATA:
         raise Invalid(
             "userData",

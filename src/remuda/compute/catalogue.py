@@ -1,7 +1,4 @@
-"""Catalogue: regions that instances can be in, and the flavors and images that they offer.
-
-Region returns its offers on behalf of the caller.
-"""
+"""Catalogue: regions of instances, with their flavors and images, as region offers them to the caller."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -54,8 +54,7 @@ class InstanceSpec(StoredStruct, frozen=True, kw_only=True):
     """In base64, as it was sent. Sealed, since it often contains passwords and tokens."""
     protection: Protection = Protection()
     server_id: str = ""
-    """The server of the instance. The id is derived from network and name, so a retry finds the server of the first
-    attempt. Empty only in objects of an existing cluster."""
+    """The server of the instance, derived from network and name. Empty only in objects of an existing cluster."""
     gpus: int = 0
     """Number of physical GPUs of the flavor. Stored, so that the quota does not depend on later offers."""
     operation: str = ""
@@ -102,7 +101,7 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     has_server: bool = False
     """Whether the server was created once: if it is missing now, another program deleted it."""
     recreations: int = 0
-    """How often the server disappeared from the provider and was created again."""
+    """Number of times that the server disappeared from the provider and was created again."""
     applied: AppliedSpec | None = None
     """None until the server was provisioned."""
 

@@ -1,7 +1,7 @@
 """Paths, permission names and reserved tags of the compute service."""
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.routes import Id, Parameters
+from remuda.http.schema import Id, Parameters
 
 REGIONS = "/api/v1/organizations/{organizationID}/regions"
 """The regions that instances can be in."""

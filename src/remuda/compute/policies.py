@@ -15,7 +15,8 @@ from remuda.access.principal import Context, Permission
 from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protection
 from remuda.compute.names import permission
 from remuda.http.responses import Rendered, check_if_match, etag_of
-from remuda.http.routes import AnyRoute, Id, Parameters, Route, Wire
+from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.quota.ports import QuotaLedger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of

@@ -52,10 +52,7 @@ class IdentityPort(QuotaLedger, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RegionClient:
-    """Region's API, and the contexts in which compute calls it.
-
-    Every call can be repeated, and raises Unavailable if region does not respond.
-    """
+    """Region's API, and the contexts in which compute calls it. Every call can be repeated."""
 
     api: RegionApi
     caller: Delegation

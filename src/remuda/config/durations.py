@@ -1,7 +1,4 @@
-"""Durations as text: `90d`, `1h30m`, `60s`.
-
-Apart from the other values of the configuration, because the CLI starts faster without what those import.
-"""
+"""Durations as text: `90d`, `1h30m`, `60s`. Apart from other values, because the CLI starts faster so."""
 
 import re
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""The configuration as TOML for users: the description, value and origin of each setting.
-
-It can be read again as a configuration, except for secrets, which are not shown.
-"""
+"""The configuration as TOML: description, value and origin of each setting. Secrets are not shown."""
 
 import re
 from collections.abc import Iterator, Mapping

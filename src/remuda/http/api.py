@@ -42,7 +42,8 @@ from remuda.http.request import (
     read_key,
 )
 from remuda.http.responses import Collection, Response
-from remuda.http.routes import NOTHING, Call, Table
+from remuda.http.routes import Call, Table
+from remuda.http.schema import NOTHING
 from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, ResponseNotStored, TimedOut, Unauthenticated
@@ -90,10 +91,7 @@ T = TypeVar("T")
 
 
 async def run_with_timeout(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work, or cancel it and raise TimedOut.
-
-    A timer is created only if the work waits: most reads do not, and a timer would be a tenth of their cost.
-    """
+    """Return the result of the work, or cancel it and raise TimedOut. Only work that waits costs a timer."""
     try:
         waits_for = work.send(None)
     except StopIteration as done:

@@ -1,22 +1,16 @@
 """Audit: one record for each write request of an authenticated caller.
 
 A record names the component, the caller, the operation, the scope, the object and the outcome, never what was sent.
-Failures are recorded like successes, including a body that cannot be parsed, from the moment that the caller is known
-and within its rate limit. Reads are not recorded.
+Failures are recorded like successes, from the moment that the caller is known and within its rate limit. The context's
+`audit` hook returns the record of a success for the transaction that executes the request. If no write took it, or the
+request failed afterwards, `finish` stores a record with the status before the response is sent; if that fails, the
+request fails. A response that is replayed under its idempotency key has a record that says `replayed`. On public routes
+a service records what matters, such as a login, with `audit_record`.
 
-The context's `audit` hook returns the record of a success for the transaction that executes the request, so neither is
-stored without the other. If no write took the record, or the request failed afterwards, `finish` stores a record with
-the status before the response is sent; if that fails, the request fails. A response that is replayed under its
-idempotency key has a record that says `replayed`.
-
-Public routes have no authenticated caller. A service records what matters there, such as a login, with `audit_record`:
-in the transaction of its write, or appended to the log if there is none.
-
-Records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its own:
-that of the written object, else that of the path, else the paying one, else the caller's only one. Records of no
-organization have the subject `system`. So have requests of outsiders for an organization: a caller must not write into
-another organization's audit log, or create one for an organization that may not exist. On a route of the scope
-`everywhere` the administrator's own organization does not count: it is the object's or the path's, or else the system.
+Records are in the log stream `audit`. Their subject is `organization/<id>`: that of the written object, else that of
+the path, else the paying one, else the caller's only one; otherwise it is `system`. So it is for requests of outsiders,
+who must not write into another organization's audit log. On a route of the scope `everywhere` only the organization of
+the object or of the path counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,10 +99,7 @@ class Audit:
         trace_id: str,
         is_everywhere: bool = False,
     ) -> None:
-        """Take the path parameters as `path`, and as `success` the status of the request if it succeeds.
-
-        `is_everywhere` says that the route has the scope `everywhere`.
-        """
+        """Take the path parameters as `path`, and the status of a successful request as `success`."""
         self._log, self._success, self._is_everywhere = log, success, is_everywhere
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
         self._principal = principal

@@ -1,20 +1,15 @@
 """Authentication: the credentials of a request, the principal that a service acts for, and the authenticator port.
 
-A caller has a bearer token. A service has a client certificate instead or in addition, which the proxy in front has
-verified and passes on in headers. Any client can write such headers, so they count only from trusted proxies and are
-ignored from others. A certificate is not forwarded for another service. A service must name the principal it acts for
-in `X-Principal`; with `X-Impersonate` it asks for no more than both may do.
+A caller has a bearer token; a service has a client certificate instead or in addition, which the proxy in front has
+verified and passes on in headers. These count only from trusted proxies. A service must name the principal it acts for
+in `X-Principal`; with `X-Impersonate` it asks for no more than both may do. A token may belong to a service as well,
+which only the `Authenticator` can tell, so both headers are also read beside a token, and what is wrong with them is
+kept as `fault`: a service is rejected for it. Beside any other token the headers are ignored.
 
-A token may belong to a service as well, which only the `Authenticator` can tell. So both headers are also read beside a
-token, and what is wrong with them is kept as `fault`: a service is rejected for it, because it would otherwise act with
-more permissions than intended. Beside any other token the headers are ignored.
-
-`X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that JSON as its payload. A JWS is
-verified with the key of the service's client certificate only. The key determines the algorithms, so no weaker one can
-be chosen, and the key parameters of the JWS header are ignored.
-
-The identity service implements the authenticator, in this process or over HTTP. It is called once for each request, and
-repeatedly for an open stream, which ends when the result changes: an implementation caches what it can.
+`X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that payload. A JWS is verified with
+the key of the client certificate, which determines the algorithms; key parameters of its header are ignored. Identity
+implements the authenticator, in this process or over HTTP. It is called for each request, and repeatedly for an open
+stream, which ends when the result changes.
 """
 
 import re
@@ -125,11 +120,9 @@ class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
     claim: PrincipalClaim | None = None
     """Always present with a certificate. With a token alone it counts only if the token belongs to a service."""
     impersonate: bool = False
-    """Whether the service asks for what both it and the actor of its claim may do. With a token alone there may be no
-    actor, or no claim at all."""
+    """Whether the service asks for what both it and the actor of its claim, if any, may do."""
     fault: str = ""
-    """Problem of the claim or of `X-Impersonate`, with a token alone: a service is rejected with it (400), and for
-    other callers it does not count. Empty if there is none."""
+    """Problem of the claim or of `X-Impersonate` beside a token: a service is rejected with it (400)."""
 
     def __repr__(self) -> str:
         return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import inspect
 
-from remuda.http.routes import Id, Parameters
+from remuda.http.schema import Id, Parameters
 from remuda.kernel.errors import Malformed
 
 

@@ -1,18 +1,11 @@
 """Request bodies: JSON and forms, read into the types that routes declare, and the problems of invalid ones.
 
-msgspec decodes and validates in one pass and stops at the first problem. Only after that a JSON-Schema validator checks
-the same schema, to report every problem at once. For a very large body only msgspec's problem is reported, since the
-validator would block the event loop.
-
-Problems never contain what was sent, because a password may be in the wrong place. Their texts state what the published
-schema requires: a type, a bound, a format, a pattern or its examples, the allowed values. If a value matches none of
-several alternatives, the nearest one is explained.
-
-Two parsers that read the same text differently are a security risk, so ambiguous JSON is rejected: a duplicate name in
-an object, a number that is not finite or does not fit 64 bits, a lone surrogate, excessive nesting.
-
-Every field of a form is text. An empty field counts as not sent, as in OAuth2. A repeated field is rejected unless its
-type takes several values; unknown fields are ignored.
+msgspec decodes and validates in one pass and stops at the first problem. Only then a JSON-Schema validator reports
+every problem at once; not for a very large body, since it would block the event loop. Problems state what the published
+schema requires, and never contain what was sent. If a value matches none of several alternatives, the nearest one is
+explained. Ambiguous JSON is rejected: a duplicate name, a number that is not finite or does not fit 64 bits, a lone
+surrogate, excessive nesting. Every field of a form is text. An empty field counts as not sent, as in OAuth2; a repeated
+one is rejected unless its type takes several values; unknown fields are ignored.
 """
 
 import json

@@ -22,7 +22,8 @@ import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.bodies import FORM
-from remuda.http.routes import ListQuery, PageQuery, Parameters, Route
+from remuda.http.routes import Route
+from remuda.http.schema import ListQuery, PageQuery, Parameters
 from remuda.http.sse import Received
 from remuda.http.transport import (
     ClientCredentials,
@@ -233,10 +234,7 @@ class Client:
         )
 
     def _key(self, method: str, target: str, body: bytes | None, context: Context | None) -> str:
-        """Return the idempotency key of a write: within one operation, unique for each request.
-
-        A key that the caller chose is passed on unchanged.
-        """
+        """Return the caller's idempotency key, or one that is unique for each request of an operation."""
         if context is None:
             return random_id(self._randomness)
         if context.key is not None:

@@ -42,10 +42,7 @@ _VARY: Header = (b"vary", b"Origin")
 
 
 class Cors:
-    """Origins whose pages may use the API: any, unless some are named.
-
-    A page of another origin gets the first named one, and its browser then blocks the response.
-    """
+    """Origins whose pages may use the API: any, unless some are named. Browsers block pages of others."""
 
     def __init__(self, origins: Iterable[str] = ("*",), *, max_age_s: int = 86400) -> None:
         named = tuple(origin.encode() for origin in origins)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from remuda.access.principal import Permission, Verb
 from remuda.http.responses import EtagView
-from remuda.http.routes import AnyRoute, ListQuery, Nothing, Parameters, Route, Scope
+from remuda.http.routes import AnyRoute, Route, Scope
+from remuda.http.schema import ListQuery, Nothing, Parameters
 
 Operation = Literal["list", "create", "get", "update", "delete"]
 """One of the five. It is the name of the service's method, and begins the name of the route."""

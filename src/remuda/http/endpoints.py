@@ -14,7 +14,8 @@ from remuda.http.errors import NO_CACHE, NO_STORE, RejectedRequest, reject, reje
 from remuda.http.invocation import invocation, repeat_invocation
 from remuda.http.pages import page_response, redirect_response, reject_with_page
 from remuda.http.responses import JSON, Header, OtherResponse, Redirect, Rendered, Response, Viewed, wire_headers
-from remuda.http.routes import NOTHING, AnyRoute
+from remuda.http.routes import AnyRoute
+from remuda.http.schema import NOTHING
 from remuda.kernel.secrets import reveal
 
 _EMPTY = (NO_CACHE,)

@@ -1,17 +1,15 @@
 """Idempotency keys: a request that is sent twice is executed once.
 
-Before the request is executed, a record is made durable under (owner, key), and afterwards another with the response.
-Both are in the log stream `idempotency`, whose retention limits how long a key is remembered. A repeated request gets
-the stored response, byte for byte; a different request under the same key is rejected; a repeat of a request that is
-still running has to wait.
+Before the request is executed, a record is made durable under (owner, key), and afterwards another with the response,
+both in the log stream `idempotency`. A repeated request gets the stored response, byte for byte; a different request
+under the same key is rejected; a repeat of a running request has to wait. A response that contains a secret is not
+stored: a repeat gets an error. Routes that are idempotent by the id of their object need none of this
+(`Route.is_idempotent`).
 
-A request is executed under an operation id derived from (owner, key). Everything that it creates is named after that
-id, so executing it again is safe. That happens if its outcome is unknown: the process died, the response could not be
-stored, or the server failed (5xx). Each execution is an attempt with its own log subject, begun by a record that can be
-written only once, so of two concurrent repeats one executes the request.
-
-A response that contains a secret is not stored; a repeat gets an error and nothing is executed. Routes that are
-idempotent by the id of their object need none of this (`Route.is_idempotent`).
+A request is executed under an operation id derived from (owner, key), after which everything that it creates is named.
+So it is executed again if its outcome is unknown: the process died, the response could not be stored, or the server
+failed (5xx). Each execution is an attempt with its own log subject, begun by a record that can be written only once, so
+of two concurrent repeats one executes the request.
 """
 
 import hashlib
@@ -140,10 +138,7 @@ class Idempotency:
             self._running.discard(subject)
 
     async def _close(self, subject: str, note: _Note) -> None:
-        """Record the outcome of an attempt.
-
-        If that fails, the caller still gets its response; a repeat executes again.
-        """
+        """Record the outcome of an attempt. If that fails, a repeat executes the request again."""
         try:
             await self._note(subject, note)
         except RemudaError as error:

@@ -16,7 +16,8 @@ from remuda.http.bodies import FORM, form_schema, wire_schema
 from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.pages import PAGE_HEADERS
 from remuda.http.request import HEADER_PATTERN
-from remuda.http.routes import AnyRoute, OtherResponseType, Parameters, Table
+from remuda.http.routes import AnyRoute, OtherResponseType, Table
+from remuda.http.schema import Parameters
 
 HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Origin": "The origins whose pages may use the API.",
@@ -134,10 +135,7 @@ def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
 
 
 def error_responses(routes: Iterable[AnyRoute], schemas: Mapping[Any, JsonObject]) -> dict[str, JsonObject]:
-    """Return the shared description of each error, by its name in the document's components.
-
-    Page routes and OAuth2 have others, references after the status and `-page` or `-oauth`.
-    """
+    """Return the shared description of each error, by component name; pages and OAuth2 have their own."""
     variants = ["", *sorted({_variant(route) for route in routes} - {""})]
     return {
         f"{status}{variant}": _error_response(status, variant, schemas) for variant in variants for status in _ABOUT

@@ -1,19 +1,13 @@
 """Lists: JSON arrays in the order of ids, whole or in pages, with continue tokens and resume cursors.
 
-Without `limit` a list is complete. A short one is one body; a longer one is streamed in slices, so that neither memory
-nor the time on the event loop grows with the list, whether the client reads or not. With `limit` it is a page:
-`X-Continue` and a `Link` to the next page are sent as long as there is more. `X-Resource-Version` is always that of the
-first page: the cursor from which a watch continues.
+Without `limit` a list is complete; a long one is streamed in slices, so that neither memory nor the time on the event
+loop grows with it. With `limit` it is a page: `X-Continue` and a `Link` to the next page are sent as long as there is
+more. `X-Resource-Version` is that of the first page: the cursor from which a watch continues.
 
-Permissions are applied to what was read. So a page may be short, even empty, without being the last: `continue` stands
-for the last key that was *read*. A request reads ten times its limit at most, and returns once its page is half full.
-
-A continue token is sealed, because that key may belong to an object that the caller must not know of. It can be neither
-read nor forged, and is valid only for the list and the caller that it was issued for.
-
-A cursor is the id of a watch event or the version of a list: a store version and a short digest of the reader's
-permissions. Changes alone do not show objects that become visible or invisible because permissions changed, so a cursor
-is valid under equal permissions only; otherwise the reader has to start over.
+Permissions are applied to what was read, so a page may be short, even empty, without being the last: a request reads
+ten times its limit at most. The continue token names the last key that was *read*, and is sealed for its list and
+caller, who may not know that object. A cursor is a store version with a digest of the reader's permissions. Changes
+alone do not show what becomes visible because permissions changed, so it is valid under equal permissions only.
 """
 
 import hashlib
@@ -26,7 +20,7 @@ import msgspec
 
 from remuda.access.principal import AccessList, Permission
 from remuda.http.responses import JSON, Collection, Header, Response, without_etag, without_etags
-from remuda.http.routes import ListQuery, PageQuery
+from remuda.http.schema import ListQuery, PageQuery
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, Malformed, NotFound, RemudaError, Unsealable
 from remuda.kernel.sealing import Sealer

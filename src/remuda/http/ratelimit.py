@@ -1,15 +1,10 @@
-"""Rate limits, one for each principal.
+"""Rate limits, one for each principal, by GCRA: a leaky bucket that needs one number for each caller.
 
-The algorithm is GCRA, a leaky bucket that needs one number for each caller: the time at which its bucket is empty. A
-caller may use its whole quota at once; after that it regains one request every `window_s / quota` seconds. A rejected
-request costs nothing, so a client that retries too early is not locked out.
-
-A caller without requests for a whole window has its quota back and is forgotten, and the number of callers in memory is
-bounded. Callers without credentials share a quota for each address; of an IPv6 address only the /64 network counts,
-since a client has 2^64 of them.
-
-Headers are those of the IETF draft `ratelimit-headers`: the policy (`q` requests in `w` seconds) and the remainder (`r`
-requests; the whole quota is back in `t` seconds).
+A caller may use its whole quota at once; after that it regains one request every `window_s / quota` seconds. A rejected
+request costs nothing. A caller without requests for a whole window is forgotten, and the number of callers in memory is
+bounded. Callers without credentials share a quota for each IPv4 address or IPv6 /64 network. Headers are those of the
+IETF draft `ratelimit-headers`: the policy (`q` requests in `w` seconds) and the remainder (`r` requests; the whole
+quota is back in `t` seconds).
 """
 
 import ipaddress

@@ -22,10 +22,7 @@ from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
 
 class Observation:
-    """Facts about one request for logs and metrics.
-
-    `server.access_log` puts it into the scope, and each layer adds to it.
-    """
+    """Facts about one request for logs and metrics, put into the scope by `server.access_log`."""
 
     __slots__ = (
         "bytes",

@@ -192,10 +192,7 @@ def etag_of(uid: str, writable: msgspec.Struct) -> str:
 
 
 class EtagView(Generic[ResourceT, ResponseT]):
-    """A view that renders the ETag before the JSON.
-
-    The store caches by this object: create one per view, not per call.
-    """
+    """A view that renders the ETag before the JSON. The store caches by this object: create one per view."""
 
     __slots__ = ("read", "writable")
 

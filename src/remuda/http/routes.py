@@ -22,10 +22,8 @@ import msgspec
 
 from remuda.access.principal import Context, Permission, Principal
 from remuda.http.responses import Collection, EtagView, OtherResponse, Rendered, Viewed
-from remuda.http.schema import ENCODED_TWICE, NOTHING, Id, ListQuery, Nothing, PageQuery, Parameters, Wire
+from remuda.http.schema import ListQuery, Nothing, PageQuery, Parameters
 from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
-
-__all__ = ["ENCODED_TWICE", "NOTHING", "Id", "ListQuery", "Nothing", "PageQuery", "Parameters", "Wire"]
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 """Methods of our APIs; OPTIONS is handled for all routes."""

@@ -253,10 +253,7 @@ class HttpTransport:
     async def events(
         self, request: OutboundRequest, since: str | None, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[Received | RemudaError]:
-        """Yield the events of one stream until it ends; if it fails temporarily, yield that error last.
-
-        `heard` is called after everything received was yielded, heartbeats included.
-        """
+        """Yield the events of one stream; if it fails temporarily, yield that error last."""
         more = {} if since is None else {"Last-Event-ID": since}
         timeout = httpx2.Timeout(self._settings.silence_s, connect=self._settings.connect_s)
         reader, built = EventReader(), self._built(request, more, timeout=timeout)

@@ -2,18 +2,13 @@
 
 `added`, `modified` and `deleted` carry an item as the list shows it (the last state of a deleted one), and as `id` the
 cursor to resume from. A stream without `Last-Event-ID` begins with the present objects, as `added` without ids, and
-then a `bookmark` that says `synced`. Later bookmarks let an idle reader resume too; comments are heartbeats.
-
-A cursor that is too old, or was issued under other permissions, gets 410; if the former is found out later, the event
-`gone`. The event `end` says why the server closed the stream and that the reader may come back: its credentials
-expired, the server stops, the store fails. After `access_changed` the reader has to start over.
+then a `bookmark` that says `synced`. Later bookmarks let an idle reader resume too; comments are heartbeats. A cursor
+that is too old, or was issued under other permissions, gets 410; later, the event `gone`. The event `end` says why the
+server closed the stream. After `access_changed` the reader has to start over.
 
 A reader sees only what it may see: an object that becomes invisible arrives as deleted, in the last visible state, and
-one that becomes visible as added. Whether it was visible before follows from its previous state, which the store
-provides if labels or declared indexes changed.
-
-Nothing is buffered for a reader: the store's watch is a cursor, and the next change is read after the last one was
-sent.
+one that becomes visible as added. Its previous state comes from the store, if labels or declared indexes changed.
+Nothing is buffered for a reader: the next change is read after the last one was sent.
 """
 
 import asyncio
@@ -83,10 +78,7 @@ class Heartbeat:
 
 
 def visible_change(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
-    """Return the type of a change for readers who see only some objects, and the state to send.
-
-    None if it is invisible.
-    """
+    """Return the type of a change for readers who see only some objects, and its state; None if invisible."""
     before = change.resource if change.before is None else change.before
     was = change.type != "added" and _is_visible(collection, before)
     now = change.type != "deleted" and _is_visible(collection, change.resource)

@@ -30,7 +30,8 @@ from remuda.http.audit import (
 )
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Rendered
-from remuda.http.routes import AnyRoute, Id, PageQuery, Route, Wire
+from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import Id, PageQuery, Wire
 from remuda.identity.names import ORGANIZATION, OrganizationPath, permission
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.sealing import Sealer
@@ -149,8 +150,8 @@ class AuditLog:
         tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
         position = None if query.continue_ is None else tokens.read_position(query.continue_)
         entries, position = await self._scan(subject, query, position)
-        following = None if position is None else tokens.write_position(position)
-        return Rendered(msgspec.json.encode(entries), headers=page_headers(query, following))
+        next_token = None if position is None else tokens.write_position(position)
+        return Rendered(msgspec.json.encode(entries), headers=page_headers(query, next_token))
 
     async def _scan(self, subject: str, query: AuditQuery, position: int | None) -> tuple[list[EntryRead], int | None]:
         """Return the matching records before a position, and the position to continue from, if there are more."""

@@ -16,7 +16,8 @@ import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
-from remuda.http.routes import AnyRoute, Route, Wire
+from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import Wire
 from remuda.identity.kinds.users import USER, User, user_id
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.tokens.service import Tokens

@@ -32,8 +32,7 @@ class Fetched:
 
 
 Fetch = Callable[[str, str, dict[str, str], bytes | None], Awaitable[Fetched]]
-"""Sends a request to an external server: method, URL, headers, body. Raises Unavailable if it does not respond in time,
-or with too much."""
+"""Sends method, URL, headers and body to an external server. Raises Unavailable after a timeout or too much data."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,11 +95,7 @@ class RequestSender:
         is_repeatable: bool = True,
         total_s: float | None = None,
     ) -> ResponseT:
-        """Return the response of the first attempt that has one, or raise the error of the last.
-
-        A read has no effect at the server. A write is repeatable if sending it twice carries it out once. `total_s`
-        replaces the time of the retry policy.
-        """
+        """Return the first response, or raise the last error. `total_s` replaces the time of the retry policy."""
         retries = self._retries
         if retries is None:
             return await self._send_once(attempt, name=name, is_read=is_read)

@@ -46,8 +46,7 @@ CLOSED = ("state", "closed")
 """The index and value of closed operations."""
 
 Obstacle = Literal["unreadable", "unreadable_input", "unknown_saga"]
-"""The reason why a process cannot undo an operation: it cannot read the record or its input, or does not know the saga.
-"""
+"""The reason why a process cannot undo an operation: an unreadable record or input, or an unknown saga."""
 
 OBSTACLES: tuple[Obstacle, ...] = get_args(Obstacle)
 """All obstacles."""

@@ -51,9 +51,7 @@ class Run:
 
     def __init__(self, bound: AnyBoundSaga, work: Work[Any], operation: Operation, *, is_live: bool) -> None:
         self.saga, self.ports = bound.saga, bound.ports
-        self.work = work
-        self.operation = operation
-        self.is_live = is_live
+        self.work, self.operation, self.is_live = work, operation, is_live
         self.started = 0 if is_live else len(self.saga.steps)
         """The number of steps that may have had their effect."""
         self.step = ""
@@ -169,8 +167,7 @@ class OperationSettings:
     concurrency: int = 32
     """The number of operations that recovery takes over concurrently."""
     retention: timedelta = timedelta(days=30)
-    """Retention of closed operations: longer than of idempotency keys, so that a repeated request does not run again.
-    """
+    """Retention of closed operations: longer than of idempotency keys, so that no repeat runs again."""
 
     def __post_init__(self) -> None:
         if self.grace_s <= self.undo_s:

@@ -6,7 +6,7 @@ undo of one operation cannot touch what another created.
 
 Only a registered saga can be run, because the generic tests cover every saga of a registry.
 
-A record stores its input as readable JSON, or sealed if the saga declares a secret in it (`Saga.holds_secret`). Without
+A record stores its input as readable JSON, or sealed if the saga declares a secret in it (`Saga.has_secret`). Without
 that declaration a `Secret` in the input is rejected: it would be stored readable.
 """
 
@@ -38,7 +38,7 @@ class Work(Generic[InputT]):
     id: str
     """The operation's id, after which steps name the objects they create."""
     input: InputT
-    """The input of the run. It is stored: a secret in it has to be declared (`Saga.holds_secret`)."""
+    """The input of the run. It is stored: a secret in it has to be declared (`Saga.has_secret`)."""
     actor: str
     """The user or service on whose behalf it runs."""
     about: SagaDocs = field(default_factory=SagaDocs, compare=False)

@@ -80,10 +80,7 @@ class Operations:
         trace_id: str = "",
         log: Sequence[Record] = (),
     ) -> Operation:
-        """Run a saga, all or nothing; return the record, closed as done, or raise what a step raised.
-
-        `log` is stored in the write that closes it as done. If the caller is cancelled meanwhile, the steps are undone.
-        """
+        """Run a saga, all or nothing; return the record, closed as done, or raise what a step raised."""
         bound = self._bound.get(saga.name)
         if bound is None or bound.saga is not saga:
             raise ValueError(f"the saga {saga.name} is not registered: it would not be recovered after a crash")

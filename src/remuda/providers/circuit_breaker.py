@@ -165,8 +165,7 @@ class CallSettings:
     deadline_s: float = 30.0
     """Deadline of a call unless the caller passes another."""
     unresponsive_after_s: float = 2.0
-    """Time in flight after which a call that missed its deadline counts as a failure of the provider. A caller that
-    waited less has learned nothing about the provider."""
+    """Time in flight after which a call that missed its deadline counts as a failure of the provider."""
     retries: int = 3
     """Largest number of retries of a safe call."""
     retry_share: float = 0.1

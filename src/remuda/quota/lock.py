@@ -22,8 +22,7 @@ from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
 LOCK = "remuda/locked-by"
-"""Annotation: the operation that last changed an object together with its quota, and holds the lock while it is open.
-"""
+"""Annotation: the operation that last changed an object with its quota; it holds the lock while it is open."""
 
 REVERTING = "remuda/reverting"
 """Annotation: the operation that holds the lock and restores the previous state of the object."""

@@ -49,8 +49,7 @@ class Workers:
     """The tasks that empty one queue."""
 
     def __init__(self, count: int, queue: Queue, process_item: ProcessItem, *, name: str) -> None:
-        self._queue = queue
-        self._process_item = process_item
+        self._queue, self._process_item = queue, process_item
         self._tasks = [asyncio.create_task(self._work(), name=f"{name}-{number}") for number in range(count)]
 
     async def stop(self, *, grace_s: float) -> None:
@@ -96,9 +95,7 @@ class Reconciler:
     """Runs the reconciles of one controller."""
 
     def __init__(self, name: str, reconcile: Reconcile, ports: ReconcilePorts, settings: ControllerSettings) -> None:
-        self.name = name
-        self.ports = ports
-        self.settings = settings
+        self.name, self.ports, self.settings = name, ports, settings
         self._reconcile = reconcile
 
     def begin(self, key: str, item: Item) -> ReconcileContext:
@@ -250,9 +247,7 @@ class Controller:
 
         The groups that the deletion `guards` have stopped are reported whenever a term of leadership begins.
         """
-        self.name = name
-        self._kind = kind
-        self._ports = ports
+        self.name, self._kind, self._ports = name, kind, ports
         self._sources = tuple(sources) or (Source(kind),)
         if not any(source.kind is kind for source in self._sources):
             raise ValueError(f"the sources of {name} must include its own kind, {kind.__name__}")

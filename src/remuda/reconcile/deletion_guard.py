@@ -1,18 +1,14 @@
 """Deletion guard: stops mass deletion that was not requested, until an operator releases it.
 
 A controller calls `allow` before it deletes something at a provider. A deletion that was requested, of the object or of
-any of its owners, always passes and is not counted. Any other (a replacement, an apparent orphan, the result of a
-misread response) is counted twice: by group, which is a project by default, and over all groups, since many small ones
-can lose everything without any of them losing much. More than a configured share of the objects within the window trips
-the guard of that group, or of everything: from then on nothing of it is deleted without a request. A few deletions
-always pass, since a share of a handful says nothing.
+any of its owners, always passes and is not counted. Any other is counted by group, which is a project by default, and
+over all groups. More than a configured share of the objects within the window trips the guard of that group, or of
+everything: from then on nothing of it is deleted without a request. A few deletions always pass, since a share of a
+handful says nothing.
 
-The counts and trips are stored objects, written by compare-and-swap before anything is deleted. So neither a restart
-nor a crash loop resets them, and two processes that both believe to lead count together. The one record of everything
-is no bottleneck: within a process callers wait for a lock, and only another process causes a conflict.
-
-The age of a count is measured by the wall clock or by the monotonic clock of this process: a jump of the former loses
-nothing that this process has counted. Only a jump together with a restart does.
+The counts and trips are stored objects, written by compare-and-swap before anything is deleted, so no restart resets
+them, and two processes that both believe to lead count together. The age of a count is measured by the wall clock or by
+the monotonic clock of this process: only a jump of the former together with a restart loses counts.
 """
 
 import asyncio
@@ -37,15 +33,10 @@ _RECOUNT_AFTER_S = 60.0
 
 
 class Population:
-    """The number of objects of one kind, by the value of a label.
-
-    Objects are counted by name, so that an unreadable one does not matter.
-    """
+    """The number of objects of one kind, readable or not, by the value of a label."""
 
     def __init__(self, kind: type[Resource], label: str, *, store: Store, clock: Clock) -> None:
-        self._kind = kind
-        self._label = label
-        self._store = store
+        self._kind, self._label, self._store = kind, label, store
         self._clock = clock
         self._counts: dict[str, tuple[float, int]] = {}
 

@@ -98,9 +98,7 @@ class Lease:
         self.name = name
         self.identity = random_id(randomness)
         """The name of this process as a holder. It is new at each start, so that a lease is never inherited."""
-        self._store = store
-        self._clock = clock
-        self._randomness = randomness
+        self._store, self._clock, self._randomness = store, clock, randomness
         self._reporter = reporter or NullReporter()
         self._settings = settings or LeaseSettings()
         self._tasks = BackgroundTasks(clock)

@@ -83,10 +83,7 @@ async def blocked_by_references(
     waits_for: WaitsFor[ResourceT] = any_children,
     describe: Describe = listed,
 ) -> Blocked | None:
-    """Return a result that names the deletion blockers of an object, or None.
-
-    All its finalizers are references, except the given ones.
-    """
+    """Return a result that names all finalizers except the given ones as deletion blockers, or None."""
     finalizers = resource.metadata.finalizers
     blockers = [each for each in finalizers if each not in not_references]
     if IN_USE in finalizers:
@@ -171,8 +168,7 @@ class Outcome(Generic[ResourceT]):
     effect_events: Sequence[Record] = ()
     """Events of effects: recorded with the write of the reconcile, or alone if there is none."""
     status_events: Sequence[Record] = ()
-    """Events that the new status shows: recorded only with its write. If it fails, the next reconcile finds them again.
-    """
+    """Events that the new status shows: recorded only with its write, or by the next reconcile."""
 
 
 Step = Callable[[ResourceT, ReconcileContext], Awaitable[Result | Outcome[ResourceT]]]

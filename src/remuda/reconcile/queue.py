@@ -217,10 +217,7 @@ class Queue:
         return None
 
     def finish(self, key: str, *, requeue_s: float | None = None, has_failed: bool = False) -> bool:
-        """Record that a worker is done with a key, and when to enqueue it again.
-
-        Return whether it was added meanwhile.
-        """
+        """Record that a key is done, and when to enqueue it again. Return whether it was added meanwhile."""
         meanwhile = self._running.pop(key)
         if has_failed:
             self._failures[key] = self.failures(key) + 1

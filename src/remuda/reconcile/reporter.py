@@ -9,9 +9,9 @@ Every label value exists from the start, so that a missing series means somethin
     remuda_reconcile_retries_total{controller}           reconciles that will be retried
     remuda_reconcile_queue_depth{controller}             keys that wait for a worker
     remuda_reconcile_queue_oldest_seconds{controller}    waiting time of the oldest key
-    remuda_reconcile_resynced_total{controller}           keys enqueued by resyncs
-    remuda_reconcile_resync_finds_total{controller}        lost events found by resyncs: each is a bug
-    remuda_reconcile_deletion_guard_tripped{controller}         groups in which the deletion guard stops deletions
+    remuda_reconcile_resynced_total{controller}          keys enqueued by resyncs
+    remuda_reconcile_resync_finds_total{controller}      lost events found by resyncs: each is a bug
+    remuda_reconcile_deletion_guard_tripped{controller}  groups in which the deletion guard stops deletions
     remuda_reconcile_leading{lease}                      1 in the process that leads
 """
 

@@ -80,8 +80,7 @@ class ReconcileContext:
     def __init__(self, *, controller: str, key: str, cause: Cause, registry: Registry, randomness: Randomness) -> None:
         self.id: str = random_id(randomness)
         """The reconcile id."""
-        self.controller = controller
-        self.key = key
+        self.controller, self.key = controller, key
         self.cause: Cause = cause
         self.acted = False
         """Whether the reconcile has changed anything. If a resync caused it, an event was lost."""

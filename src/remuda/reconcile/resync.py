@@ -1,16 +1,13 @@
 """Resync: reconciles every object when leadership begins, when a source has missed events, and at an interval.
 
-A resync is spread out, at the lowest priority, and waits only for keys that it has enqueued itself, so that it ends
-however much other work there is. One that fails is restarted soon, and one that is running when another is requested is
-aborted. When leadership begins, workers go as fast as they can. If the kind has an index of `unsettled` objects, they
-do so only for those: the others follow at the normal rate, because 100,000 objects at rest almost never need anything.
-That takes hours, so a resync that is aborted is continued after its last key and wraps around: if each began at the
-first name, the last ones would never be reached where sources restart every few minutes.
+A resync is spread out, at the lowest priority, and waits only for keys that it has enqueued itself. One that fails is
+restarted soon, and one that is running when another is requested is aborted, and continued after its last key:
+otherwise the last names would never be reached where sources restart often. When leadership begins, workers go as fast
+as they can; if the kind has an index of `unsettled` objects, only for those: the others follow at the normal rate.
 
-The resync at an interval exists to find lost events, so what it finds is a bug: a reconcile that it caused, of an idle
-key, and that acted. If an event for that key arrives shortly after, the resync was only faster, and nothing was lost.
-An event caused by the reconcile itself looks the same, so a lost event may remain uncounted, but none is counted
-wrongly.
+The resync at an interval finds lost events, each a bug: a reconcile that it caused, of an idle key, and that acted. If
+an event for that key arrives shortly after, nothing was lost. An event caused by the reconcile itself looks the same,
+so a lost event may remain uncounted, but none is counted wrongly.
 """
 
 import asyncio
@@ -58,12 +55,8 @@ class Resync:
         """Call `report` with the number of keys after each resync, complete or not."""
         self.is_synced = False
         """Whether every object that cannot wait was enqueued once."""
-        self._kind = kind
-        self._store = store
-        self._queue = queue
-        self._clock = clock
-        self._settings = settings
-        self._report = report
+        self._kind, self._store, self._queue = kind, store, queue
+        self._clock, self._settings, self._report = clock, settings, report
         self._last_name = ""
         """The last name that an aborted resync has enqueued."""
         self._due: Cause | None = None

@@ -123,9 +123,7 @@ class Watcher(Generic[ResourceT]):
 
     def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, began: Callable[[], None]) -> None:
         """Pass keys to `add`; call `began` whenever the watch starts from a new version, without earlier changes."""
-        self._source = source
-        self._store = store
-        self._add = add
+        self._source, self._store, self._add = source, store, add
         self._on_start = began
         self._version: str | None = None
         self._seen: dict[str, Hashable] = {}

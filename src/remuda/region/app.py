@@ -164,7 +164,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 store=store, clock=clock, identity=identity, providers=providers, operations=operations
             ),
             servers=servers,
-            server_actions=ServerActions(store=store, providers=providers, servers=servers, looking=observer),
+            server_actions=ServerActions(store=store, providers=providers, servers=servers, observer=observer),
             recovery=Recovery(
                 store=store,
                 clock=clock,
@@ -184,8 +184,8 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             authority_controllers.controller(reconciling, identity, settings=settings),
             balancer_controllers.controller(reconciling, identity, providers, settings=settings),
             storage_controllers.controller(reconciling, identity, providers, settings=settings),
-            image_controllers.driver(reconciling, providers, fetcher, settings=settings),
-            server_controllers.driver(
+            image_controllers.controller(reconciling, providers, fetcher, settings=settings),
+            server_controllers.controller(
                 reconciling, providers, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
             ),
         )

@@ -1,7 +1,7 @@
 """Paths of organizations and regions, and the names of region's permissions."""
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.routes import Id, Parameters
+from remuda.http.schema import Id, Parameters
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
 """Path of an organization, in version 1 of the API."""

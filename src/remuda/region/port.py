@@ -8,7 +8,7 @@ from remuda.clients.watch import WatchMessage
 from remuda.region.authorities.schema import AuthorityRead
 from remuda.region.images.schema import ImageQuery, SnapshotCreate
 from remuda.region.networks.schema import NetworkRead
-from remuda.region.securitygroups.schema import GroupRead
+from remuda.region.securitygroups.schema import SecurityGroupRead
 from remuda.region.servers.schema import (
     ConsoleOutputRead,
     ConsoleSessionRead,
@@ -35,7 +35,7 @@ class RegionApi(Protocol):
 
     async def get_network(self, context: Context, network: str) -> NetworkRead: ...
 
-    async def get_security_group(self, context: Context, group: str) -> GroupRead: ...
+    async def get_security_group(self, context: Context, group: str) -> SecurityGroupRead: ...
 
     async def get_ssh_certificate_authority(self, context: Context, authority: str) -> AuthorityRead: ...
 

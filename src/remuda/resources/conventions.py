@@ -90,9 +90,7 @@ def is_api_v2(resource: Resource) -> bool:
 
 
 CONTROLLER_FINALIZER = "unikorn"
-"""The finalizer of all our controllers. Existing clusters use this name, and take every other finalizer for a
-reference.
-"""
+"""The finalizer of our controllers, as in existing clusters, which take every other one for a reference."""
 
 Conditions = Annotated[tuple[Condition, ...], keyed("type")]
 """Conditions of an object, one per type."""

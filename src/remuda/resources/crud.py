@@ -173,7 +173,7 @@ class KeyedLock:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[None]:
+    async def acquire(self, key: str) -> AsyncIterator[None]:
         """Hold the lock of a key."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:

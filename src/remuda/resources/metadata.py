@@ -72,10 +72,7 @@ def new_metadata(
     labels: Mapping[str, str],
     finalizers: Sequence[str] = (),
 ) -> Metadata:
-    """Return the metadata of a new object with this id; `labels` contain its scope.
-
-    `by` is the caller. A principal also determines the payer, which never changes.
-    """
+    """Return the metadata of a new object. `labels` have its scope; a principal in `by` also sets its payer."""
     annotations = _made_by(by) | _described(requested)
     labelled = dict(labels) | _paid_by(by) | {NAME: requested.name}
     return Metadata(name=name, labels=labelled, annotations=annotations, finalizers=tuple(finalizers))

@@ -18,7 +18,7 @@ from remuda.access.checks import (
     is_allowed_in_project,
 )
 from remuda.access.principal import Permission, Principal
-from remuda.http.routes import Id, ListQuery
+from remuda.http.schema import Id, ListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import Tag, TagSelector, parse_tag_selector
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, is_api_v2, organization_of, project_of

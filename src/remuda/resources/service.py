@@ -121,10 +121,7 @@ class ResourceService(Generic[ResourceT, ReadT]):
         *,
         check: Callable[[ResourceT], Awaitable[object]] | None = None,
     ) -> ResourceT:
-        """Write what `change` makes of an object, if it has the caller's If-Match and is not being deleted.
-
-        `check` comes before that, and may raise.
-        """
+        """Write what `change` makes of an object that matches If-Match and is not deleting; `check` runs first."""
 
         async def write() -> ResourceT:
             found = await self.find(context, "update", id)

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.http.routes import AnyRoute, Call, Route
+from remuda.http.schema import Nothing
 from remuda.resources.schema import VersionRead
 
 DAY_S = 24 * 60 * 60

@@ -62,9 +62,7 @@ class Page(Generic[ItemT]):
 
     items: Sequence[ItemT]
     version: str
-    """The version of the list's first page. A watch from here misses nothing. Changes that were written while the list
-    was read may be in it already and are reported again.
-    """
+    """The version of the first page. A watch from here misses nothing, but may repeat changes of meanwhile."""
     next: str | None
     """The token for the next page; None on the last one."""
 
@@ -78,9 +76,7 @@ class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     resource: ResourceT
     """The object after the change; if it was deleted, its last state."""
     before: ResourceT | None = None
-    """The state before, if its labels or its values in a declared index changed: only then can the object have entered
-    or left what a reader may see.
-    """
+    """The state before, if labels or index values changed: then the object may have become visible or invisible."""
 
 
 @dataclass(frozen=True, slots=True)

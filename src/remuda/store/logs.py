@@ -67,8 +67,5 @@ class Log(Protocol):
 
 
 def subject_of(qualified_plural: str, name: str) -> str:
-    """Return the subject of an object's records, from its kind's qualified plural and its name.
-
-    An object that is created again under the same name has the same subject, so records should contain the uid.
-    """
+    """Return the subject of records; a recreated object has the same, so records should contain the uid."""
     return f"{qualified_plural}/{name}"

@@ -197,7 +197,7 @@ async def open_images(
     }
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000), grace_s=0)
-    driver = control.driver(ports, clouds, fetcher, attempts=attempts, at_once=most, settings=settings)
+    driver = control.controller(ports, clouds, fetcher, attempts=attempts, at_once=most, settings=settings)
     if at_work:
         await driver.start()
     try:

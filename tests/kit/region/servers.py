@@ -267,7 +267,7 @@ async def open_servers(
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
         groups_controllers.controller(ports, clouds, settings=settings),
         authorities_controllers.controller(ports, identity, settings=settings),
-        servers_control.driver(ports, clouds, create_attempts=3, settings=settings),
+        servers_control.controller(ports, clouds, create_attempts=3, settings=settings),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "providers": clouds, "clock": world.clock}
     networks = Networks(**common, operations=operations)
@@ -275,7 +275,7 @@ async def open_servers(
     authorities = Authorities(store=store, identity=identity, operations=operations)
     servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
     looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
-    actions = ServerActions(store=store, providers=clouds, servers=servers, looking=looking)
+    actions = ServerActions(store=store, providers=clouds, servers=servers, observer=looking)
     region_servers = ServersEnvironment(
         world=world,
         store=store,

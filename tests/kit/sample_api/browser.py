@@ -12,7 +12,8 @@ from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
 from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import HtmlPage
-from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, Route, Table
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret

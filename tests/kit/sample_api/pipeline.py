@@ -15,7 +15,8 @@ from remuda.http.api import Api, ApiSettings
 from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import Collection, Rendered
-from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, Route, Table
+from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret

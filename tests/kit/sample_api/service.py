@@ -8,7 +8,8 @@ import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.responses import Collection, Rendered, check_if_match, etag_of, etag_view, split_etag
-from remuda.http.routes import Call, ListQuery, Nothing, Parameters, Route, Table, Wire
+from remuda.http.routes import Call, Route, Table
+from remuda.http.schema import ListQuery, Nothing, Parameters, Wire
 from remuda.kernel.errors import AlreadyExists, RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret

@@ -25,7 +25,7 @@ class _TokenResponse(msgspec.Struct, frozen=True):
     refresh_token: Secret | None = None
 
 
-class DeviceAuthorization(msgspec.Struct, frozen=True):
+class DeviceAuthorizationResponse(msgspec.Struct, frozen=True):
     """Response of the device authorization endpoint: the page to open and the code to confirm."""
 
     verification_uri_complete: str
@@ -59,13 +59,13 @@ async def revoke_token(connections: Connections, identity: str, refresh: Secret)
 async def log_in(
     connections: Connections,
     identity: str,
-    announce: Callable[[DeviceAuthorization], None],
+    announce: Callable[[DeviceAuthorizationResponse], None],
     sleep: Callable[[float], Awaitable[None]],
 ) -> LoginTokens:
     """Return tokens once the user has confirmed the code in a browser. `announce` shows the page and the code."""
     form = {"client_id": CLIENT, "scope": _SCOPE}
     try:
-        begun = _decoded(await _post(connections, identity, "device_authorization", form), DeviceAuthorization)
+        begun = _decoded(await _post(connections, identity, "device_authorization", form), DeviceAuthorizationResponse)
     except (Unavailable, TooMany, Unusable):
         raise
     except (RemudaError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -76,7 +76,10 @@ async def log_in(
 
 
 async def _poll(
-    connections: Connections, identity: str, begun: DeviceAuthorization, sleep: Callable[[float], Awaitable[None]]
+    connections: Connections,
+    identity: str,
+    begun: DeviceAuthorizationResponse,
+    sleep: Callable[[float], Awaitable[None]],
 ) -> LoginTokens:
     form = {"grant_type": _DEVICE_GRANT, "client_id": CLIENT, "device_code": begun.device_code}
     interval_s, waited_s = begun.interval, 0.0

@@ -36,7 +36,7 @@ _PAGE = "500"
 _WATCH_PAUSE_S = 1.0
 
 
-class Session:
+class ClientSession:
     """Requests of one command. Use it as a context manager."""
 
     def __init__(self, name: str, context: LoginContext, file: ContextsFile, *, clock: Clock | None = None) -> None:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from remuda.cli.client.contexts import NamedId
-from remuda.cli.client.session import Session
+from remuda.cli.client.session import ClientSession
 from remuda.cli.lookup import contexts_file, find_organization, find_project
 from remuda.cli.output import echo, table
 
@@ -70,7 +70,7 @@ async def set(*, organization: str | None = None, project: str | None = None, co
     file = contexts_file()
     name, found = file.read().find(context)
     new_organization, new_project = found.organization, found.project
-    async with Session(name, found, file) as session:
+    async with ClientSession(name, found, file) as session:
         if organization is not None:
             new_organization, new_project = await find_organization(session, organization), None
         if project is not None:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.cli.client.contexts import LoginContext, LoginTokens, NamedId
-from remuda.cli.client.oauth import DeviceAuthorization, log_in
-from remuda.cli.client.session import Session
+from remuda.cli.client.oauth import DeviceAuthorizationResponse, log_in
+from remuda.cli.client.session import ClientSession
 from remuda.cli.client.transport import Connections
 from remuda.cli.lookup import NamedResource, contexts_file, find_organization, find_project
 from remuda.cli.output import echo
@@ -81,7 +81,7 @@ async def login(
         context = LoginContext(endpoints=endpoints, tokens=LoginTokens(access=found.token))
         organization, project = organization or found.organization_id, project or found.project_id
     with _naming_credentials(credentials, context):
-        async with Session(name, context, file) as session:
+        async with ClientSession(name, context, file) as session:
             context = await _scoped(session, organization, project)
     file.update(lambda contexts: replace(contexts.with_context(name, context), current=name))
     echo(f"You are logged in as {context.subject}{_place(context)}.")
@@ -104,7 +104,7 @@ async def logout(name: str | None = None, /) -> None:
     found, context = file.read().find(name)
     result = f"You are logged out of {found}."
     try:
-        async with Session(found, context, file) as session:
+        async with ClientSession(found, context, file) as session:
             await session.revoke()
     except Unavailable as error:
         result = f"The context {found} was deleted. Its login stays valid until it expires: {error.message}"
@@ -122,7 +122,7 @@ async def _log_in(endpoints: dict[str, str]) -> LoginContext:
     return LoginContext(endpoints=endpoints, tokens=tokens)
 
 
-def _announce(device: DeviceAuthorization) -> None:
+def _announce(device: DeviceAuthorizationResponse) -> None:
     echo(f"Open {device.verification_uri_complete} in a browser and confirm the code {device.user_code}.")
 
 
@@ -150,7 +150,7 @@ def _naming_credentials(credentials: Path | None, context: LoginContext) -> Iter
         raise Invalid("--credentials", f"{credentials} has a token that {url} rejects", remedy=remedy) from None
 
 
-async def _scoped(session: Session, organization: str | None, project: str | None) -> LoginContext:
+async def _scoped(session: ClientSession, organization: str | None, project: str | None) -> LoginContext:
     """Return the context with its subject, and with an organization and a project if these are unambiguous."""
     user = await session.get("identity", "/oauth2/v2/userinfo", _Userinfo)
     subject = user.email or f"the service account {user.sub}"
@@ -166,7 +166,7 @@ async def _scoped(session: Session, organization: str | None, project: str | Non
     return replace(session.context, subject=subject, organization=in_organization, project=in_project)
 
 
-async def _only_one(session: Session, path: str) -> NamedId | None:
+async def _only_one(session: ClientSession, path: str) -> NamedId | None:
     """Return the only item of a list; None if there are several, or none that the user may read."""
     try:
         found = await session.get("identity", path, list[NamedResource])

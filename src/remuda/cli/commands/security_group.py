@@ -30,10 +30,10 @@ from remuda.region.kinds.securitygroups import Direction, Protocol
 from remuda.region.securitygroups.schema import (
     GroupCreate,
     GroupCreateSpec,
-    GroupRead,
-    GroupSpecWire,
     GroupUpdate,
     RuleWire,
+    SecurityGroupRead,
+    SecurityGroupSpecWire,
 )
 from remuda.resources.ipv4 import find_prefix, hinted
 
@@ -146,8 +146,8 @@ async def update(
     added = tuple(map(parse_rule, allow))
     removed = tuple(parse_rule(text, "--forbid") for text in forbid)
 
-    def body(found: GroupRead) -> GroupUpdate:
-        spec = GroupSpecWire(rules=_updated(found.spec.rules, added, removed))
+    def body(found: SecurityGroupRead) -> GroupUpdate:
+        spec = SecurityGroupSpecWire(rules=_updated(found.spec.rules, added, removed))
         return GroupUpdate(metadata=metadata.metadata(found.metadata.name, found.metadata), spec=spec)
 
     async with scope.open() as api:

@@ -83,10 +83,7 @@ async def find_tombstone(log: Log, subject: str) -> Tombstone | None:
 
 
 async def find_power_request(log: Log, subject: str, uid: str) -> PowerRequest | None:
-    """Return the last request to start or stop this incarnation of an instance, if there was one.
-
-    A stop ends with the server: a new one is started.
-    """
+    """Return the last request to start or stop the present server of this incarnation, if there was one."""
     return await _latest(log, subject, partial(_power_request, uid=uid), most_pages=_MOST_PAGES_OF_KNOWN)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
 from remuda.compute.history.service import READ, History
 from remuda.compute.names import INSTANCE, InstancePath
-from remuda.http.routes import AnyRoute, ListQuery, PageQuery, Route
+from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import ListQuery, PageQuery
 
 _KEPT = "The list stays readable after the instance was deleted, for as long as it is kept."
 

@@ -40,7 +40,7 @@ from remuda.compute.names import permission
 from remuda.compute.ports import RegionClient
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Collection, Rendered
-from remuda.http.routes import PageQuery
+from remuda.http.schema import PageQuery
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
@@ -134,10 +134,7 @@ class History:
         return await find_power_request(self.log, _subject(instance.name), instance.uid)
 
     async def _known(self, context: Context, instance: str) -> ComputeInstance | Tombstone:
-        """Return an instance that the caller may read, or the record of a deleted one.
-
-        A caller without the permission gets the same response for a deleted instance as for one that never existed.
-        """
+        """Return an instance that the caller may read, or the record of a deleted one, or raise NotFound."""
         found = await find(self.store, ComputeInstance, instance)
         if found is not None:
             if not has_scope(found):

@@ -59,10 +59,7 @@ _MESSAGES: Mapping[str, str] = {
 
 
 def event_message(event: str, facts: Facts) -> str:
-    """Return the description of an event for users. Facts may be of any type: other services write some of them.
-
-    An event that this release does not know is described by its name and facts.
-    """
+    """Return the description of an event for users; of an unknown event, its name and facts."""
     if event in EVENTS:
         return _message(event, {**facts, "actor": actor_name(str(facts.get("actor") or ""))})
     words = _WORD.sub(" ", event).lower() or "unknown event"
@@ -203,10 +200,7 @@ class OperationView:
 
 
 def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
-    """Return an operation as clients read it.
-
-    The state of each step follows from the step that failed, since steps run in order and are undone in reverse.
-    """
+    """Return an operation as clients read it. The states of its steps follow from the step that failed."""
     spec, status, metadata = operation.spec, operation.status, operation.metadata
     assert metadata.creation_timestamp is not None, "a stored object has a creation time"
     return OperationRead(

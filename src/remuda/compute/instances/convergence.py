@@ -99,10 +99,7 @@ class ServerChanges:
     """The number of rejected replacements, by the uid of the instance. A request after a rejection has another id."""
 
     async def converge(self, instance: ComputeInstance, server: ServerRead) -> RequestedChange | None:
-        """Request the next step towards the desired server; return None if it was requested before.
-
-        Raise the error of region if it rejects the request.
-        """
+        """Request the next step towards the desired server; return None if it was requested before."""
         desired, requested = desired_server(instance), last_requested(server)
         if not changed_fields(requested, desired):
             return None

@@ -155,10 +155,7 @@ class ServerLookup:
         return cls(region, failed)
 
     async def find(self, instance: ComputeInstance) -> ServerRead:
-        """Return the server of an instance, or raise Inconsistent, or Malformed if it has none yet.
-
-        An instance with damaged labels, whose server is elsewhere, is not found.
-        """
+        """Return the server of an instance, or raise Inconsistent, or Malformed if it has none yet."""
         linked = classified(instance, await list_tagged(self.region, instance))
         found = linked.candidates or linked.deleting
         if len(found) == 1 and not is_ambiguous(instance, found):

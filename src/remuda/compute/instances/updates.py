@@ -1,16 +1,13 @@
 """Updates of instances, and plans of what an update would do.
 
-A dry run is validated as the update itself is, and writes nothing. Only exceeded quota does not reject it: the plan
-names it as a blocker. An update is rejected if its replacement is known to be impossible: the region has no capacity
-for the flavor, the image is not ready or does not fit the flavor, or the quota does not allow it.
+A dry run is validated as the update itself is, and writes nothing; exceeded quota does not reject it, but is a blocker
+of the plan. An update is rejected if its replacement is known to be impossible: the region has no capacity for the
+flavor, the image is not ready or does not fit, or the quota does not allow it. An update with the hash of a plan is
+carried out if its plan is still that one, or if nothing is left to do; otherwise it is rejected with the present plan.
+So is one without a hash that destroys data, where the instance or its project's policy demands a plan.
 
-An update that carries the hash of a plan is carried out if its plan is still that one, or if nothing is left to do;
-otherwise it is rejected with the present plan. So is an update without a hash that destroys data, where the instance or
-its project's policy demands a plan. Validation and write concern the same version of the instance: an update that
-collides with another write is validated again.
-
-While region rejects the specification of an instance, its server stays as it was last applied. An update is then
-planned from that state: to return to it destroys nothing and needs no capacity.
+An update that collides with another write is validated again. While region rejects the specification of an instance, an
+update is planned from the last applied one: to return to it destroys nothing and needs no capacity.
 """
 
 from collections.abc import Collection, Sequence
@@ -144,10 +141,7 @@ class Updates:
     async def update(
         self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool, plan: str | None
     ) -> ComputeInstance | OtherResponse[PlanRead]:
-        """Replace what a client may change of an instance, or return the plan of that without doing it.
-
-        `plan` is the hash of the plan that the client has agreed to.
-        """
+        """Update an instance, or return the plan. `plan` is the hash of the plan that the client agreed to."""
         if dry_run:
             return OtherResponse(await self._plan(context, instance, body))
 
@@ -156,7 +150,7 @@ class Updates:
             await self._check_consent(update, plan)
             return await self._write(context, update, body)
 
-        async with self.locks.hold(instance):
+        async with self.locks.acquire(instance):
             return await retry_on_conflict(change)
 
     async def repeat(

@@ -260,10 +260,7 @@ def monitor_of(ports: ComputePorts, enqueue: Callable[[str], None]) -> "Monitor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitor:
-    """All checks. `run` and `orphans.deleted.run` are background tasks.
-
-    The server watch passes servers without an instance to `orphans.suspect`.
-    """
+    """All checks. `run` and `orphans.deleted.run` are background tasks; `orphans.suspect` takes servers to check."""
 
     ports: ComputePorts
     findings: Findings

@@ -1,24 +1,10 @@
 """Connection of one client, its limits, and the reaper that enforces them.
 
-uvicorn trusts its clients: it waits forever for the end of a request's head, accepts any number of headers, and never
-gives up on a client that does not read. Here a connection has a deadline whenever the server waits for the client:
-
-- to send a head (408, and the connection is closed), of bounded size and number of headers (431);
-- to continue a body it has begun (408);
-- to read what is written to it: slowly, but steadily;
-- to send the next request on an idle connection.
-
-Time that the application takes does not count, and a client need not send while it still reads. Deadlines are plain
-numbers, compared by one periodic sweep over all connections.
-
-What is refused is answered in the error envelope, and the connection is closed only after the client had a moment to
-read it: closing at once, with its bytes still unread, would make the kernel throw our answer away.
-
-One request of a connection and its answer, when the client leaves before the end.
-
-Limits of what we take from one client and how long we wait for it, and the sweep that enforces them.
-
-Deadlines cost nothing while they are kept: they are numbers, compared by one sweep over all connections now and then.
+uvicorn waits forever for a client. Here a connection has a deadline whenever the server waits for the client: to send a
+head (408), of bounded size and number of headers (431); to continue a body (408); to read what is written to it; to
+send the next request. Time that the application takes does not count. Deadlines are numbers, compared by one periodic
+sweep over all connections. A rejected request gets an error response, and the connection is closed only after the
+client had time to read it: closing with unread bytes would discard the response.
 
 All that we use of uvicorn is used in this file, because most of it is no public API: `HttpToolsProtocol` and
 `RequestResponseCycle` are subclassed, `_start_asgi_task` is overridden. Look here when uvicorn is upgraded.
@@ -77,8 +63,7 @@ class ConnectionLimits:
     body_stall_s: float = 30.0
     """Time between two pieces of a body that is being read."""
     read_stall_s: float = 20.0
-    """Time without any progress of the client's reading, while more than `write_buffer` or the end of a connection is
-    pending."""
+    """Time without progress of the client's reading, while more than `write_buffer` or the end is pending."""
     write_buffer: int = 4 * 1024
     """Bytes that may be pending for a client before the application has to wait."""
     idle_s: float = 75.0

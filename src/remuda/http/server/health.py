@@ -30,7 +30,8 @@ from remuda.http.invocation import invocations
 from remuda.http.pages import page_response
 from remuda.http.request import Observation, observation_of
 from remuda.http.responses import JSON, Header, HtmlPage, Response
-from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, Route, Table
+from remuda.http.schema import Nothing, Wire
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.maintenance import Integrity
 from remuda.version import ServiceDescriptor

@@ -22,7 +22,7 @@ import structlog
 from msgspec.structs import replace
 
 from remuda.identity.federation.bearer_tokens import ALGORITHMS, is_our_issuer
-from remuda.identity.kinds.common import OURS
+from remuda.identity.kinds.common import REMUDA_GROUP
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import OrganizationUser, User
@@ -128,7 +128,7 @@ def _is_provider_of(provider: OAuth2Provider, organization: Organization) -> boo
     return owner == (None if organization.spec.provider_scope == "global" else organization.name)
 
 
-CONFIGURED = f"{OURS}/configured"
+CONFIGURED = f"{REMUDA_GROUP}/configured"
 """Annotation of providers that the configuration created and may remove."""
 
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")

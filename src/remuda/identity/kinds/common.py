@@ -4,7 +4,7 @@ from typing import Literal
 
 SHARED = "identity.unikorn-cloud.org"
 """Group of the kinds that existing clusters have, too."""
-OURS = "identity.remuda"
+REMUDA_GROUP = "identity.remuda"
 """Group of the kinds that only Remuda has."""
 VERSION = "v1alpha1"
 """Version of all kinds."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.common import OURS, SHARED, VERSION
+from remuda.identity.kinds.common import REMUDA_GROUP, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
@@ -188,26 +188,26 @@ OAUTH2_CLIENT = Kind(
 
 PASSWORD = Kind(
     type=Password,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="passwords",
     indexes=(Index(name="link", values=lambda each: [each.spec.reset_hash] if each.spec.reset_hash else []),),
 )
 """Passwords, found by the link that sets them."""
 
-AUTHORIZATION_CODE = Kind(type=AuthorizationCode, group=OURS, version=VERSION, plural="authorizationcodes")
+AUTHORIZATION_CODE = Kind(type=AuthorizationCode, group=REMUDA_GROUP, version=VERSION, plural="authorizationcodes")
 """Authorization codes, which live for a minute."""
 
 DEVICE_GRANT = Kind(
     type=DeviceGrant,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="devicegrants",
     indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
 )
 """Device grants, found by their user code."""
 
-USED_ASSERTION = Kind(type=UsedAssertion, group=OURS, version=VERSION, plural="usedassertions")
+USED_ASSERTION = Kind(type=UsedAssertion, group=REMUDA_GROUP, version=VERSION, plural="usedassertions")
 """Used assertions, until they expire."""
 
 
@@ -237,7 +237,7 @@ class BrowserLogin(Resource, frozen=True):
 
 BROWSER_LOGIN = Kind(
     type=BrowserLogin,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="browserlogins",
     indexes=(Index(name="cookie", values=lambda login: [login.spec.cookie_hash]),),

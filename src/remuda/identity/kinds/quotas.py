@@ -186,5 +186,4 @@ ALLOCATION = Kind(
     unindexed=UNINDEXED | {RESOURCE_ID, RESOURCE_KIND},
     columns={"State": ".spec.state"},
 )
-"""Allocations. Active ones are indexed by owner, organization and project; released ones by the day of their end; all
-by their quota kinds."""
+"""Allocations, indexed by quota kinds; active ones by owner and project, released ones by the day of their end."""

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.common import OURS, SHARED, VERSION
+from remuda.identity.kinds.common import REMUDA_GROUP, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
@@ -120,7 +120,7 @@ ORGANIZATION = Kind(
 )
 """Organizations, found by the domain that they request. A reference protects the provider of the domain."""
 
-DOMAIN = Kind(type=Domain, group=OURS, version=VERSION, plural="domains", columns={"Domain": ".spec.domain"})
+DOMAIN = Kind(type=Domain, group=REMUDA_GROUP, version=VERSION, plural="domains", columns={"Domain": ".spec.domain"})
 """Domains, named by `domain_id` and owned by their organization."""
 
 PROJECT = Kind(
@@ -158,4 +158,4 @@ class Bootstrap(Resource, frozen=True):
     status: BootstrapStatus = BootstrapStatus()
 
 
-BOOTSTRAP = Kind(type=Bootstrap, group=OURS, version=VERSION, plural="bootstraps")
+BOOTSTRAP = Kind(type=Bootstrap, group=REMUDA_GROUP, version=VERSION, plural="bootstraps")

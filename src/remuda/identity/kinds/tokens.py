@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remuda.identity.kinds.common import OURS, SHARED, VERSION
+from remuda.identity.kinds.common import REMUDA_GROUP, SHARED, VERSION
 from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -80,7 +80,7 @@ SIGNING_KEY = Kind(type=SigningKey, group=SHARED, version=VERSION, plural="signi
 
 SESSION = Kind(
     type=Session,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="sessions",
     columns={"User": ".spec.user", "Client": ".spec.client"},
@@ -89,7 +89,7 @@ SESSION = Kind(
 
 REVOCATION = Kind(
     type=Revocation,
-    group=OURS,
+    group=REMUDA_GROUP,
     version=VERSION,
     plural="revocations",
     indexes=(Index(name="revoked", values=lambda revocation: [revocation.spec.revoked]),),

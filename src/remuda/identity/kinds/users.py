@@ -83,8 +83,7 @@ class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
     creators: tuple[str, ...] = ()
-    """Operation that created the user, and those that needed it before that one was done: the last of them to be rolled
-    back removes it."""
+    """Operations that needed the user before one of them was done: the last to be rolled back removes it."""
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
 
 

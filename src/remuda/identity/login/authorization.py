@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 
 from remuda.http.pages import with_query
-from remuda.http.routes import Parameters
+from remuda.http.schema import Parameters
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth.clients import allows_redirect
 from remuda.identity.tokens.jwt import ID, IdClaims

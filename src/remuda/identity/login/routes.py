@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from remuda.http.responses import HtmlPage, Redirect
-from remuda.http.routes import AnyRoute, Call, Method, Nothing, Route
+from remuda.http.routes import AnyRoute, Call, Method, Route
+from remuda.http.schema import Nothing
 from remuda.identity.login.account_pages import UPDATE_USERS, AccountPage, PasswordPages
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.browser_state import BrowserRequest

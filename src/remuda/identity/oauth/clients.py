@@ -178,7 +178,7 @@ _CHALLENGE = (b"www-authenticate", b'Basic realm="remuda"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCredentials:
+class OAuthClientCredentials:
     """Credentials with which a client authenticates."""
 
     client_id: str = ""
@@ -189,7 +189,7 @@ class ClientCredentials:
     """The credentials were in the Authorization header."""
 
     @classmethod
-    def from_request(cls, form: ClientForm, authorization: str = "") -> "ClientCredentials":
+    def from_request(cls, form: ClientForm, authorization: str = "") -> "OAuthClientCredentials":
         """Return the credentials of a form and an Authorization header, or raise OAuthError if they conflict."""
         basic = _read_basic(authorization)
         if basic is None:
@@ -222,7 +222,7 @@ class Clients:
         found = await self.find(client_id)
         return client_id if found is None else found.metadata.labels.get(NAME, client_id)
 
-    async def authenticate(self, credentials: ClientCredentials) -> OAuth2Client:
+    async def authenticate(self, credentials: OAuthClientCredentials) -> OAuth2Client:
         """Return the authenticated client, or raise OAuthError."""
         if credentials.assertion is not None:
             client_id = await self.assertions.verify(credentials.assertion, credentials.assertion_type)
@@ -248,7 +248,7 @@ async def seed_clients(store: Store) -> None:
     await seed(store, built_in, lambda found: msgspec.structs.replace(found, spec=_CLI_SPEC))
 
 
-def _read_basic(authorization: str) -> ClientCredentials | None:
+def _read_basic(authorization: str) -> OAuthClientCredentials | None:
     scheme, _, encoded = authorization.strip().partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -258,10 +258,10 @@ def _read_basic(authorization: str) -> ClientCredentials | None:
         colon = ""
     if not colon:
         raise OAuthError("invalid_request", "the header Authorization is malformed: send Basic with id and secret")
-    return ClientCredentials(client_id=unquote_plus(name), secret=Secret(unquote_plus(secret)), is_basic=True)
+    return OAuthClientCredentials(client_id=unquote_plus(name), secret=Secret(unquote_plus(secret)), is_basic=True)
 
 
-def _invalid_client(credentials: ClientCredentials) -> OAuthError:
+def _invalid_client(credentials: OAuthClientCredentials) -> OAuthError:
     headers = (_CHALLENGE,) if credentials.is_basic else ()
     return OAuthError("access_denied", "the client is unknown, or its secret is wrong", 401, headers=headers)
 

@@ -19,7 +19,7 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.audit import TOKEN, TokenAudit
-from remuda.identity.oauth.clients import ClientCredentials, Clients
+from remuda.identity.oauth.clients import Clients, OAuthClientCredentials
 from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
 from remuda.identity.settings import IdentitySettings
@@ -41,7 +41,7 @@ DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 ValueT = TypeVar("ValueT", str, Secret)
-Grant = Callable[[Context, TokenForm, ClientCredentials], Awaitable[TokenRead]]
+Grant = Callable[[Context, TokenForm, OAuthClientCredentials], Awaitable[TokenRead]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class TokenGrants:
             DEVICE_CODE: self.by_device,
         }
 
-    async def by_code(self, context: Context, form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+    async def by_code(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
         """Exchange an authorization code for tokens."""
         code_sent = _require(form.code, "code")
         _require(form.redirect_uri, "redirect_uri")
@@ -97,7 +97,7 @@ class TokenGrants:
         await self._check_validity(session, records)
         return await self._response(user, session, refresh, nonce=spec.nonce)
 
-    async def by_refresh(self, context: Context, form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+    async def by_refresh(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
         """Exchange a refresh token for new tokens. A narrower scope applies to this access token only."""
         sent = _require(form.refresh_token, "refresh_token")
         client = await self.clients.authenticate(credentials)
@@ -118,7 +118,7 @@ class TokenGrants:
             raise OAuthError("invalid_grant", "refresh token reuse: log in again") from None
         return await self._response(user, replace(session, spec=replace(session.spec, scope=scope)), next_token)
 
-    async def by_device(self, context: Context, form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+    async def by_device(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
         """Exchange an approved device code for tokens."""
         sent = _require(form.device_code, "device_code")
         client = await self.clients.authenticate(credentials)
@@ -138,7 +138,7 @@ class TokenGrants:
         await self._check_validity(session, records)
         return await self._response(user, session, refresh)
 
-    async def by_service(self, _context: Context, _form: TokenForm, credentials: ClientCredentials) -> TokenRead:
+    async def by_service(self, _context: Context, _form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
         """Issue a token to a service. Other clients have no permissions of their own."""
         if credentials.assertion is None:
             raise OAuthError("invalid_request", "mTLS client verification failed: send client_assertion")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
 from remuda.http.responses import Collection, Viewed, etag_view
-from remuda.http.routes import Parameters, Wire
+from remuda.http.schema import Parameters, Wire
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.names import permission
 from remuda.identity.oauth.clients import CLI, check_redirect_uris, load_public_key, redirect_uris_of

@@ -9,7 +9,8 @@ import msgspec
 
 from remuda.access.principal import Verb
 from remuda.http.authentication import read_bearer
-from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
+from remuda.http.routes import AnyRoute, Call, Route
+from remuda.http.schema import ListQuery, Nothing
 from remuda.identity.oauth import registration, schema
 from remuda.identity.oauth.clients import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE

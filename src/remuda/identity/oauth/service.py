@@ -9,7 +9,7 @@ from remuda.access.principal import Context
 from remuda.http.authentication import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.identity.oauth.audit import REVOKE, TokenAudit
-from remuda.identity.oauth.clients import ClientCredentials, Clients
+from remuda.identity.oauth.clients import Clients, OAuthClientCredentials
 from remuda.identity.oauth.codes import DeviceGrants
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, TokenExchange, reject_query
 from remuda.identity.oauth.grants import TokenGrants
@@ -58,14 +58,14 @@ class OAuth:
         grant = self.grants.by_type.get(form.grant_type)
         if grant is None:
             raise OAuthError("invalid_request", "token grant type is not supported")
-        return await grant(context, form, ClientCredentials.from_request(form, authorization))
+        return await grant(context, form, OAuthClientCredentials.from_request(form, authorization))
 
     async def authorize_device(
         self, form: DeviceAuthorizationForm, authorization: str, *, peer: str
     ) -> DeviceAuthorization:
         """Start a device authorization. The rate per address is limited, because each one is stored."""
         self.device_limit.take(anonymous((peer, 0)))
-        client = await self.clients.authenticate(ClientCredentials.from_request(form, authorization))
+        client = await self.clients.authenticate(OAuthClientCredentials.from_request(form, authorization))
         return await self.devices.begin(client.name, form.scope)
 
     async def userinfo(self, token: str) -> UserinfoRead:
@@ -163,7 +163,7 @@ class OAuth:
                 return await self.bearers.identify(read_bearer(authorization.encode("latin-1")))
             except Unauthenticated as error:
                 raise OAuthError("access_denied", error.message, 401) from None
-        return (await self.clients.authenticate(ClientCredentials.from_request(form, authorization))).name
+        return (await self.clients.authenticate(OAuthClientCredentials.from_request(form, authorization))).name
 
     async def _is_confidential(self, client: str) -> bool:
         found = await self.clients.find(client)

@@ -1,1 +1,1 @@
-"""How much an organization may use, and who uses it."""
+"""Quotas: limits of organizations and projects, and the allocations that are counted against them."""

@@ -43,10 +43,7 @@ def is_active(allocation: Allocation) -> bool:
 
 
 def same_operation(found: Allocation, requested: Allocation) -> Allocation:
-    """Return the allocation found under the name of a new one, if the same operation created it and it is active.
-
-    An allocation that was updated since is still the same one, whatever its amounts.
-    """
+    """Return the allocation found under the name of a new one, if the same operation created it and it is active."""
     identities = [
         (organization_of(allocation), project_of(allocation), owner_of(allocation)) for allocation in (found, requested)
     ]
@@ -106,10 +103,7 @@ def is_released_for(allocation: Allocation, fencing_token: int) -> bool:
 
 
 def released(allocation: Allocation, now: datetime) -> Allocation:
-    """Return a released allocation.
-
-    One that was released before gets another end, so that a concurrent renewal conflicts.
-    """
+    """Return a released allocation, with a new end, so that a concurrent renewal conflicts."""
     ended = now if allocation.spec.ended is None else max(now, allocation.spec.ended + _INSTANT)
     finalizers = tuple(each for each in allocation.metadata.finalizers if each != ALLOCATION_FINALIZER)
     metadata = replace(allocation.metadata, finalizers=finalizers)
@@ -125,10 +119,7 @@ def renewed(allocation: Allocation, intent: Intent, now: datetime) -> Allocation
 
 
 def retained(allocation: Allocation, intent: Intent) -> Allocation:
-    """Return an allocation that was confirmed while this intent to release it was open.
-
-    The write changes its version, so that a concurrent or late release conflicts.
-    """
+    """Return an allocation that was confirmed during its release, as a new version: a late release conflicts."""
     return replace(allocation, spec=replace(allocation.spec, intent_deadline=intent.deadline))
 
 

@@ -68,10 +68,7 @@ class Intents:
         raise Conflict("Allocation", name)
 
     async def retain(self, allocation: Allocation, log: Sequence[Record] = ()) -> Allocation:
-        """Return the latest version of an active allocation, after removal of an intent that would release it.
-
-        The caller of that release has not had a response. Raises Conflict if the allocation has changed.
-        """
+        """Return the latest version of an active allocation, after removal of an intent that would release it."""
         organization = organization_of(allocation)
         intent = find_intent((await self._writer.current(organization, about=allocation.name)).spec, allocation.name)
         if intent is not None and intent.action == "release":
@@ -108,10 +105,7 @@ class Intents:
         await self._writer.write(organization, validate, about=intent.allocation)
 
     async def complete_open(self, organization: str, name: str) -> None:
-        """Complete the open intent of an allocation before another change of it.
-
-        An active allocation stays, even if it is not confirmed or was to be released.
-        """
+        """Complete the open intent of an allocation before another change; an active allocation stays."""
         intent = await self.open_intent(organization, name)
         if intent is None:
             return
@@ -122,10 +116,7 @@ class Intents:
             await self.expire(organization, intent)
 
     async def expire(self, organization: str, intent: Intent) -> None:
-        """Complete an intent after its deadline: updates and releases are applied, reservations rolled back.
-
-        An allocation that was confirmed meanwhile stays.
-        """
+        """Complete an expired intent: apply updates and releases, roll back unconfirmed reservations."""
         allocation = await self.find(intent.allocation)
         if await self.is_open(organization, intent):
             await self.complete_from(organization, intent, allocation)

@@ -232,10 +232,7 @@ class Ledger:
         self._store, self._clock = store, clock
 
     async def reserve(self, requested: Allocation, *, log: Sequence[Record] = ()) -> Allocation:
-        """Create an allocation within the limits, or return the one that the same operation created.
-
-        The intent of an allocation that is confirmed from the start is removed at once.
-        """
+        """Create an allocation within the limits, or return the one that the same operation created."""
         for _ in range(MAX_ATTEMPTS):
             found = await self.intents.find(requested.name)
             if found is not None:
@@ -351,10 +348,7 @@ class Ledger:
     async def _apply_update(
         self, organization: str, intent: Intent, allocation: Allocation, edit: Edit, log: Sequence[Record]
     ) -> Allocation:
-        """Write an updated allocation, and complete the intent.
-
-        If another caller completed the intent, it decided the amounts.
-        """
+        """Write an updated allocation and complete the intent, unless another caller has completed it."""
         amounts = intent.new_amounts
         for _ in range(MAX_ATTEMPTS):
             try:

@@ -178,10 +178,7 @@ def with_project_limits(spec: QuotaSpec, project: str, quotas: Limits, catalogue
 
 
 def check_limits(before: QuotaSpec, after: QuotaSpec, catalogue: Catalogue, *, project: str | None = None) -> None:
-    """Raise Forbidden for the first total that grows above its limit, or limit that shrinks below its total.
-
-    `project` is the one whose entry differs.
-    """
+    """Raise Forbidden if a total grows above its limit, or a limit shrinks below its total."""
     old_limits, new_limits = limits_of(before.quotas, catalogue), limits_of(after.quotas, catalogue)
     _check(before.totals, after.totals, old_limits, new_limits, what="quota")
     if project is not None:
@@ -201,10 +198,7 @@ def _check(
 
 
 class ExpectedTotals:
-    """Totals of an organization and its projects, computed from intents and active allocations.
-
-    Allocations are added one by one, since an organization may have very many.
-    """
+    """Totals of an organization and its projects, added up from intents and active allocations one by one."""
 
     def __init__(self, spec: QuotaSpec) -> None:
         self._pending = {intent.allocation for intent in spec.intents}

@@ -121,10 +121,7 @@ def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | 
 def read_project_quotas(
     spec: QuotaSpec, project: str, catalogue: Catalogue, *, only: Iterable[str] | None = None
 ) -> schema.QuotasRead:
-    """Return the limits and the usage of a project. Without a limit of its own, that of its organization is shown.
-
-    `free` is the smaller remainder of both.
-    """
+    """Return the limits, or else those of the organization, the usage, and the smaller remainder as `free`."""
     entry, shared = project_ledger(spec, project), limits_of(spec.quotas, catalogue)
     limits = shared | {limit.kind: limit.quantity for limit in entry.quotas}
     read = _read(catalogue, lambda kind: limits[kind], entry.totals, only)

@@ -14,10 +14,7 @@ _ALLOCATIONS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
 
 
 def allocation_id(subject: str, operation: str) -> str:
-    """Return the id of the allocation that a caller creates with this idempotency key.
-
-    A service derives the key from its operation, so it finds the allocation again without having stored the id.
-    """
+    """Return the id of the allocation that a caller creates with this idempotency key."""
     return derived_id(_ALLOCATIONS, msgspec.json.encode((subject, operation)).decode())
 
 

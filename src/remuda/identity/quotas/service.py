@@ -1,16 +1,12 @@
 """Services of quotas: the limits of organizations and projects, and the allocations that are counted against them.
 
-Every method takes the context of the call, checks the caller's permissions itself and has at most one effect.
-
 An allocation is named after its operation: the caller's Idempotency-Key, or else the request. A caller that sent a key
-has recorded it, comes back with it and confirms the allocation. A caller that sent none does not know of confirming, so
-its allocation is confirmed from the start. For clients a released allocation does not exist: reading it responds 404,
-but releasing it again succeeds, it can be renewed, and it stays in the usage, even after its project and its
-organization were deleted.
+confirms the allocation; without a key it is confirmed from the start. For clients a released allocation does not exist:
+reading it responds 404, but releasing it again succeeds, it can be renewed, and it stays in the usage, even after its
+project and its organization were deleted. A project that is being deleted keeps its allocations until they are
+released.
 
-A project that is being deleted keeps its allocations until they are released, and every method here works in it.
-
-Usage belongs to an organization, and each allocation in it to a project: a caller who may not read that project sees
+Each allocation in the usage of an organization belongs to a project: a caller who may not read that project sees
 neither the allocation nor its creator. The usage of a deleted project is for callers who may read all projects.
 """
 
@@ -117,10 +113,7 @@ class Allocations:
     async def release(
         self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> None:
-        """Release an allocation, even one that was reserved and never created. Releasing it twice succeeds.
-
-        It cannot be renewed with a fencing token before `fencing_token`.
-        """
+        """Release an allocation, created or not. Later renewals need a fencing token of at least `fencing_token`."""
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
             found = await self._find(organization, project, allocation)

@@ -272,10 +272,10 @@ class AccessLists:
         return [user_member(membership.name), subject_member(issuer, user.spec.subject)]
 
     async def _bound(self, bound: BoundRoles) -> frozenset[Permission]:
-        by_name, to_everybody, by_group = [
+        by_name, to_all_users, by_group = [
             (await self._roles.of(roles)).everywhere for roles in (bound.by_name, bound.to_all_users, bound.by_group)
         ]
-        read = frozenset(each for each in to_everybody if each.verb == "read")
+        read = frozenset(each for each in to_all_users if each.verb == "read")
         return by_name | read | frozenset(filter(is_for_groups, by_group))
 
     async def _inside(

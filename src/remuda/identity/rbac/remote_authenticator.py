@@ -125,13 +125,13 @@ class RemoteAuthenticator:
             return self._foreign_bearer(foreign)
         claims = await self._verify(credentials.token)
         operator = f"operator {claims.act}" if claims.act else None
-        vouched_by = claims.oid if claims.typ == "fed" and claims.oid else None
+        provider_organization = claims.oid if claims.typ == "fed" and claims.oid else None
         return Principal(
             subject=claims.sub,
             type=_TYPES[claims.typ],
             expires=claims.expires,
             service=operator,
-            member_of_only=vouched_by,
+            member_of_only=provider_organization,
         )
 
     def _cached_claims(self, token: str) -> Claims | None:

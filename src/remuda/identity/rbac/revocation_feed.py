@@ -35,10 +35,7 @@ _PAUSE_S = 1.0
 
 
 class IdentityUnavailable(Unavailable):
-    """Raised when identity was not reachable for so long that no caller can be authenticated.
-
-    It is not a 401: nothing is wrong with the credentials, and a client must not discard a valid token.
-    """
+    """Raised (503, not 401: the token may be valid) when identity was not reachable for too long."""
 
     retry_after_s = 2
 

@@ -196,10 +196,7 @@ def _permissions(grants: Iterable[Grant]) -> frozenset[Permission]:
 
 
 class RoleIndex:
-    """Cache of the permissions of each combination of roles, valid until a role changes.
-
-    A role that does not exist grants nothing.
-    """
+    """Cache of the permissions of each combination of roles, valid until a role changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

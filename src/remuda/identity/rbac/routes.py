@@ -1,6 +1,7 @@
 """Routes of roles, access lists and revocations."""
 
-from remuda.http.routes import AnyRoute, ListQuery, Nothing, Route
+from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import ListQuery, Nothing
 from remuda.identity.names import ORGANIZATION, OrganizationPath
 from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead
 from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Permissions

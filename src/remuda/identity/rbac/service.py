@@ -27,8 +27,7 @@ from remuda.store.derived import DerivedCache
 READ_ROLES = permission("roles", "read")
 """Permission to list the roles that groups can have."""
 READ_REVOCATIONS = permission("allocations", "read")
-"""Global permission to watch revocations. No built-in role of the reference has one for it; every service's role has
-this one globally, and no role of a group has it."""
+"""Global permission to watch revocations: every service's role has it, and no role of a group."""
 
 _CACHE_SIZE = 8192
 

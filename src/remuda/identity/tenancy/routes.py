@@ -1,6 +1,7 @@
 """Routes of organizations, projects, OAuth2 providers and the version."""
 
-from remuda.http.routes import AnyRoute, ListQuery, Route
+from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import ListQuery
 from remuda.identity.names import (
     ORGANIZATION,
     ORGANIZATIONS,

@@ -211,11 +211,7 @@ def _spec(stored: OAuth2ProviderSpec, spec: ProviderSpecWire, tags: tuple[Tag, .
 
 
 def _secret(stored: OAuth2ProviderSpec, requested: ProviderSpecWire) -> Secret | None:
-    """Return the new secret.
-
-    One that was left out stays, but only for the same issuer: a caller who changes the issuer must not get the secret
-    sent there.
-    """
+    """Return the new secret. One that was left out stays, but is not sent to another issuer."""
     given = requested.client_secret
     if given is None:
         return stored.client_secret if stored.issuer == requested.issuer else None

@@ -1,18 +1,14 @@
 """Services of organizations, projects and OAuth2 providers, and of the version.
 
-Every method takes the context of the call, checks the caller's permissions itself and has at most one effect. A path
-that names an organization or a project outside the caller's access list responds 403, whether it exists or not; an id
-of an object of another organization responds 404; an object of the caller's organization without the permission, 403.
-
-A caller who may read organizations everywhere sees all of them. Other callers see those that they belong to: a user by
+A path that names an organization or a project outside the caller's access list responds 403, whether it exists or not;
+an id of an object of another organization 404; an object of the caller's organization without the permission 403. A
+caller who may read organizations everywhere sees all of them. Other callers see those that they belong to: a user by
 its memberships, suspended ones included, a service account by its own organization. A user whom the identity provider
 of one organization authenticated sees no other organization.
 
-Other services protect a project from deletion by references, which are finalizers of the project.
-
-OAuth2 providers belong to the whole system, and every caller may read those, or to an organization. A provider's secret
-can be written and not be read. A provider that the domain of its organization uses cannot be removed: it is deleting
-until the organization uses another one or is removed itself.
+Other services protect a project from deletion by references, which are finalizers of the project. OAuth2 providers
+belong to the whole system, and every caller may read those, or to an organization. A provider's secret can be written
+and not be read. A provider that the domain of its organization uses stays deleting until it is not.
 """
 
 from collections.abc import Iterable, Sequence

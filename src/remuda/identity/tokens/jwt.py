@@ -20,8 +20,7 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 
 TokenType = Literal["fed", "sa", "svc", "op"]
-"""Kind of access token: of a user who logged in, of a service account, of a service, or issued by an operator on the
-machine for a user."""
+"""Kind of access token: of a login, of a service account, of a service, or issued by an operator for a user."""
 
 AccountType = Literal["user", "service", "system"]
 """Kind of subject on the wire: user, service account, service."""
@@ -136,10 +135,7 @@ def sign(claims: ClaimsT, purpose: Purpose[ClaimsT], key: LoadedKey) -> Secret:
 async def read(
     token: str, purpose: Purpose[ClaimsT], find_key: Callable[[str], Awaitable[LoadedKey | None]]
 ) -> ClaimsT:
-    """Return the claims of a token that one of our keys signed for this purpose, or raise Unauthenticated.
-
-    The caller checks times and audience.
-    """
+    """Return the claims of a token that our key signed for this purpose. The caller checks times and audience."""
     parts = token.split(".") if len(token) <= MAX_TOKEN_BYTES else []
     if len(parts) != _PARTS:
         raise Unauthenticated(NOT_VALID)

@@ -80,10 +80,7 @@ class SigningKeys:
         return None
 
     async def rotate(self) -> float:
-        """Create a key if the newest is old enough, remove expired ones, and return the seconds until the next call.
-
-        Raises Conflict if another process rotated the keys.
-        """
+        """Create a key if needed, remove expired ones, and return the seconds until the next call."""
         stored, now = await self._find_or_make(), self._clock.now()
         keys = [_load(each) for each in stored.spec.private_keys]
         due = keys[0].created + self._settings.signing_key_lifetime

@@ -1,7 +1,4 @@
-"""Random secrets, of which only the SHA-256 is stored, and PKCE (RFC 7636).
-
-They have 256 random bits, so a slow hash would add nothing.
-"""
+"""Random secrets of 256 bits, of which only the SHA-256 is stored, and PKCE (RFC 7636)."""
 
 import hashlib
 import hmac

@@ -31,10 +31,7 @@ _CACHE_SIZE = 8192
 
 
 class Verified:
-    """Cache of the claims of verified tokens, by hash, valid while the keys are the same.
-
-    It depends on token and keys only; times and state are checked at every use.
-    """
+    """Cache of the claims of verified tokens, by hash, while the keys are the same. Times are checked at each use."""
 
     def __init__(self, capacity: int = _CACHE_SIZE) -> None:
         self._most = capacity
@@ -134,10 +131,7 @@ class Tokens:
         return await self._issue("op", user.spec.subject, expires, uid=user.name, act=operator)
 
     async def verify(self, token: str) -> Claims:
-        """Return the claims of a valid access token, or raise Unauthenticated: signature, issuer, audience and times.
-
-        `Bearers` checks its session, account or user, and revocations.
-        """
+        """Return the claims of an access token with valid signature, issuer, audience and times."""
         version = self.keys.version
         known = self._verified.find(token, version)
         claims = known or await self.read(token, ACCESS)

@@ -1,13 +1,10 @@
-"""Sessions and refresh tokens: one session for each login.
-
-A user may have several sessions with one client, unlike in the reference, where a second login ends the first.
+"""Sessions and refresh tokens: one session for each login. A user may have several sessions with one client.
 
 A refresh token is `<session>.<family>.<secret>`: the family is the same in all refresh tokens of a session, the secret
 is new in each. Refreshing replaces the valid one by compare-and-swap. An earlier token of the family ends the session,
-also if it only lost a race: a thief cannot be told from a client whose response was lost.
-
-Ending a session is one write, which sets `ended`; from then on its tokens are rejected here. The revocation for other
-services and the deletion follow, by the controller of sessions if this process does not get to it.
+also if it only lost a race: a thief cannot be told from a client whose response was lost. Ending a session is one
+write, which sets `ended`. The revocation for other services and the deletion follow, by the controller of sessions if
+necessary.
 
 A logout or a new password may happen while a code or a device grant becomes a session. Both are written first, and then
 end the existing sessions. A session that begins later is validated after it was written (`is_valid`), so one of the two
@@ -107,10 +104,7 @@ async def provider_exists(store: Store, provider: str) -> bool:
 
 
 async def provider_organization(store: Store, provider: str) -> str:
-    """Return the organization that owns a provider; empty for a global one, or a password.
-
-    Raises Unauthenticated if the provider was deleted.
-    """
+    """Return the organization that owns a provider, empty for none, or raise Unauthenticated if it was deleted."""
     if not provider:
         return ""
     found = await find(store, OAuth2Provider, provider)
@@ -219,15 +213,12 @@ class Sessions:
     async def refresh(
         self, session: Session, token: RefreshToken, *, log: Sequence[Record] = (), ending: EndRecords = _no_records
     ) -> tuple[Session, RefreshToken]:
-        """Return the session with the next refresh token in place of this one.
-
-        Raises ReusedError if this one is not valid: the session is then ended, with the records of `ending`.
-        """
+        """Return the session with the next refresh token; raise ReusedError and end it if this one is not valid."""
         if token.matches(session.spec.refresh_hash):
-            following = token.next(self.randomness)
+            next_token = token.next(self.randomness)
             try:
-                spec = replace(session.spec, refresh_hash=following.hash, refreshed=self.clock.now())
-                return await self.store.update(replace(session, spec=spec), log=log), following
+                spec = replace(session.spec, refresh_hash=next_token.hash, refreshed=self.clock.now())
+                return await self.store.update(replace(session, spec=spec), log=log), next_token
             except (Conflict, NotFound):  # it was used at the same time by another caller
                 pass
         await self.end(session, log=await ending(session))

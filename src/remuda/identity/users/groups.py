@@ -41,10 +41,7 @@ from remuda.store.contract import Store
 
 
 def check_same_users(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
-    """Raise Malformed if user ids and subjects name different users. A read group can be sent back unchanged.
-
-    `by_subject` has the memberships of the subjects.
-    """
+    """Raise Malformed if user ids and subjects name different users; `by_subject` has the memberships."""
     if spec.user_ids and spec.subjects and set(spec.user_ids) != set(by_subject):
         raise Malformed("cannot provide both subjects and userIDs", [("/spec/subjects", "are not those of userIDs")])
 

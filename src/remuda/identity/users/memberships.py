@@ -160,7 +160,7 @@ class Memberships:
     async def _add(
         self, operation: str, member: Member, name: str, roles: tuple[str, ...] | None, *, is_new: bool
     ) -> None:
-        async with self._locks.hold(name):
+        async with self._locks.acquire(name):
             while True:
                 group = await find_group(self._store, member.organization, name)
                 if is_in(group, member) and (_has_mark(group, member, operation) or not is_new):
@@ -171,7 +171,7 @@ class Memberships:
                     return
 
     async def _remove(self, operation: str, member: Member, name: str) -> None:
-        async with self._locks.hold(name):
+        async with self._locks.acquire(name):
             while True:
                 group = await find(self._store, Group, name)
                 if group is None or not is_in(group, member):
@@ -180,7 +180,7 @@ class Memberships:
                     return
 
     async def _revert(self, operation: str, member: Member, name: str) -> None:
-        async with self._locks.hold(name):
+        async with self._locks.acquire(name):
             while True:
                 try:
                     group = await self._store.get(Group, name)

@@ -74,7 +74,7 @@ class MemberOperations:
     async def run(self, context: Context, plural: str, saga: Saga[UserPorts, WorkT], work: WorkT) -> str | None:
         """Run an operation and return its id; None if it was done before and only its response was lost."""
         member = work.member
-        async with self.locks.hold(member.value):
+        async with self.locks.acquire(member.value):
             if await was_done(self.store, context.operation):
                 return None
             validated = await self._validate_groups(context.principal, member, work.groups)

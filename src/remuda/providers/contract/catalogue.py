@@ -122,10 +122,7 @@ class CloudImages(Protocol):
         ...
 
     async def create_image(self, desired: CloudImageSpec, content: AsyncIterator[bytes]) -> CloudImage:
-        """Create an image from a stream of bytes, or raise AlreadyExists.
-
-        If the stream breaks off, no image remains. An empty one raises Rejected.
-        """
+        """Create an image from bytes, or raise AlreadyExists, or Rejected if empty. A broken stream leaves none."""
         ...
 
     async def remove_image(self, image: str) -> None:

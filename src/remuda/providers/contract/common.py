@@ -23,10 +23,7 @@ ImageState = Literal["pending", "creating", "ready", "failed"]
 
 
 class Handle(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Address of an object: its name and the tenancy that contains it.
-
-    Listings have very many of these, so the garbage collector does not track them.
-    """
+    """Address of an object: its name and its tenancy. Not tracked by the garbage collector: lists have many."""
 
     tenancy: str
     name: str

@@ -65,10 +65,7 @@ class CloudLoadBalancers(Protocol):
     """Capability of managing load balancers."""
 
     async def converge_balancer(self, desired: CloudLoadBalancerSpec) -> CloudLoadBalancer:
-        """Create or update a load balancer; the returned one may still be building.
-
-        Raise what `converge_port` raises, since its address is also one of the network.
-        """
+        """Create or update a load balancer, which may still be building. Raise what `converge_port` raises."""
         ...
 
     async def find_balancer(self, handle: Handle) -> CloudLoadBalancer | None:

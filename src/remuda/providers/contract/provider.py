@@ -21,8 +21,7 @@ class CloudEvent:
 
     subject: EventSubject
     handle: Handle
-    """Handle of the object. Tenancies, images and storages are in no tenancy: the tenancy is empty, and the name is
-    theirs or their id."""
+    """Handle of the object. The tenancy is empty for tenancies, images and storages, which are in none."""
 
 
 class CloudEvents(Protocol):

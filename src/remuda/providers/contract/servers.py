@@ -110,10 +110,7 @@ class CloudServer:
 
 
 class CloudServerVersion(msgspec.Struct, frozen=True, gc=False):
-    """A server's version, which shows whether the server changed.
-
-    Not tracked by the garbage collector, like its handle.
-    """
+    """Version of a server, which changes with it. Not tracked by the garbage collector, like its handle."""
 
     handle: Handle
     version: str

@@ -200,10 +200,7 @@ class SimConsoles:
         return "".join(f"{line}\n" for line in shown)
 
     def server_of_token(self, token: str, *, server: str | None = None) -> Handle:
-        """Return the server that a console token shows, or raise NotFound once the token has expired.
-
-        `server` is the id in the console's URL, if there is one; the token must belong to it.
-        """
+        """Return the server that a valid console token shows, or raise NotFound; `server` is the id in the URL."""
         row = self._storage.row(
             "SELECT tenancy, name, servers.id FROM consoles JOIN servers ON servers.id = consoles.server "
             "WHERE digest = ? AND until > ?",

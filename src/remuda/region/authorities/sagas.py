@@ -20,10 +20,7 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reference_of(operation: str) -> str:
-    """Return the reference by which an authority keeps its project.
-
-    It is named after the create operation, whose id differs from the authority's if an earlier attempt was undone.
-    """
+    """Return the reference by which an authority keeps its project, named after the create operation."""
     return f"{AUTHORITY.qualified}/{operation}"
 
 

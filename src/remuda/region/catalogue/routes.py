@@ -1,7 +1,4 @@
-"""Routes of regions and what their providers offer.
-
-Routes below an organization are those of version 1 of the API, which services call.
-"""
+"""Routes of regions and their offers. Those below an organization are of API version 1, which services call."""
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.catalogue import schema

@@ -47,10 +47,7 @@ class Catalogue:
         return read_detail(found, self.providers.capabilities(found))
 
     async def flavors(self, context: Context, region: str, *, fresh: bool = False) -> list[FlavorRead]:
-        """Return the flavors of a region that the caller can use, the smallest first, with their free capacity.
-
-        With `fresh`, they are read from the provider now.
-        """
+        """Return the flavors that the caller can use, smallest first; with `fresh`, read from the provider now."""
         _allow(context, "flavors", None)
         cloud = await self.providers.get_visible(context.principal, region)
         found = await (cloud.uncached_flavors() if fresh else cloud.flavors())

@@ -1,7 +1,4 @@
-"""Schema of file storage and its classes.
-
-A missing field and null differ: null is rejected where a missing field keeps the current value.
-"""
+"""Schema of file storage and its classes. A missing field keeps the current value; null is rejected."""
 
 from collections.abc import Mapping
 from datetime import datetime

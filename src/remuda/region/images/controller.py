@@ -212,7 +212,7 @@ class ImageImportController(Controller):
         await self.transfers.stop()
 
 
-def driver(
+def controller(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
     fetcher: ImageFetcher,
@@ -221,7 +221,7 @@ def driver(
     at_once: int = MAX_TRANSFERS,
     settings: ControllerSettings | None = None,
 ) -> ImageImportController:
-    """Return the controller of images on their way."""
+    """Return the controller of image imports."""
     transfers = Transfers(fetcher, max_concurrent=at_once)
     images = ImageController(
         store=ports.store, clock=ports.clock, providers=providers, transfers=transfers, attempts=attempts

@@ -1,7 +1,4 @@
-"""Routes of images.
-
-Images are created and deleted below their organization, as in version 1 of the API.
-"""
+"""Routes of images. Images are created and deleted below their organization, as in version 1 of the API."""
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.images import schema

@@ -93,10 +93,7 @@ def image_of(image: stored.ImageImport) -> CloudImage:
 def snapshot_of(
     source: CloudImage, image: str, desired: MetadataWrite, by: Principal, *, organization: str
 ) -> CloudImageSpec:
-    """Return the spec of a snapshot: that of the source image with another name and other tags.
-
-    Tags of services are dropped, unless that service is the caller.
-    """
+    """Return the spec of the source image with another name and tags, without tags of other services."""
     tags = _with_own(writable_tags(stored_tags(desired), by), "snapshot", organization)
     changes = {
         "id": image,

@@ -113,8 +113,7 @@ class AddressSpec(StoredStruct, frozen=True):
     holder: str
     """Id of the server or load balancer that has it."""
     holder_uid: str
-    """Uid in the names of the holder at the provider: a new object of the same id does not have the addresses of the
-    old one."""
+    """Uid in the holder's names at the provider: a new object of the same id has other addresses."""
 
 
 class Address(Resource, frozen=True):

@@ -65,10 +65,7 @@ class PublicIpAllocation(StoredStruct, frozen=True):
 
 
 class Adopted(StoredStruct, frozen=True):
-    """Server that was at the provider before its object, because the former object was lost.
-
-    Its names at the provider have the uid of the lost object and count its replacements.
-    """
+    """Server whose former object was lost: its names have that uid, and count its replacements."""
 
     uid: str
     address: str

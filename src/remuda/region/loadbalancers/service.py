@@ -30,7 +30,7 @@ from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
 
-async def reject_held_address(store: Store, network: Network, ip: IPv4Address, *, holder: str) -> None:
+async def reject_used_address(store: Store, network: Network, ip: IPv4Address, *, holder: str) -> None:
     """Raise Invalid for an address that an object other than `holder` has, unless that one is being deleted.
 
     This check is for the caller's information only: the first write of an address decides which object gets it.
@@ -122,7 +122,7 @@ class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
         need((await self.providers.get(region_of(network))).provider.load_balancers)
         if body.spec.vip_address is not None:
             requested = parse_vip(body.spec.vip_address, plan_of(network))
-            await reject_held_address(self.store, network, requested, holder=context.operation)
+            await reject_used_address(self.store, network, requested, holder=context.operation)
         check_listeners(body.spec.listeners)
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), context.principal)

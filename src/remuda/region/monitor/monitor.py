@@ -1,7 +1,4 @@
-"""Monitor of all regions, which runs in the leading process.
-
-Each region has its own tasks, so a provider that does not respond delays no other region.
-"""
+"""Monitor of all regions, in the leading process. Each region has its own tasks, so none delays another."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

@@ -55,10 +55,7 @@ async def find_address_of(store: Store, holder: str, uid: str) -> Address | None
 
 
 async def allocate_address(store: Store, network: Network, holder: ResourceT) -> Address | None:
-    """Allocate an address of a network to a holder that has none, or return None if none is free.
-
-    A try is cheaper than a list, so a few addresses are tried before the free ones are listed.
-    """
+    """Allocate an address of a network to a holder that has none, or return None if none is free."""
     pool = plan_of(network).dhcp_pool
     for ip in islice(probe_order(pool, holder.uid), _TRIES):
         taken = await allocate_specific_address(store, network, holder, ip)

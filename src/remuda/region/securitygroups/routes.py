@@ -14,7 +14,7 @@ SECURITY_GROUPS = "/api/v2/securitygroups"
 ROUTES = crud(
     SecurityGroups,
     path=SECURITY_GROUPS,
-    item=schema.GroupPath,
+    item=schema.SecurityGroupPath,
     name="security_group",
     noun="a security group",
     permission=partial(permission, "securitygroups:v2"),
@@ -22,7 +22,7 @@ ROUTES = crud(
     query=NetworkedQuery,
     create=schema.GroupCreate,
     update=schema.GroupUpdate,
-    read=schema.GroupRead,
+    read=schema.SecurityGroupRead,
     descriptions={
         "create": "The network cannot be changed later. Traffic that no rule allows is dropped.",
         "delete": "A group that a server uses cannot be deleted.",

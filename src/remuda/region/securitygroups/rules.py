@@ -19,11 +19,11 @@ from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, Securi
 from remuda.region.networks.rules import tenancy_of
 from remuda.region.securitygroups.schema import (
     GroupCreate,
-    GroupRead,
-    GroupSpecWire,
     GroupStatusRead,
     GroupUpdate,
     RuleWire,
+    SecurityGroupRead,
+    SecurityGroupSpecWire,
 )
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
@@ -69,7 +69,7 @@ def changed_group(group: SecurityGroup, requested: GroupUpdate, by: Principal, n
     )
 
 
-def _stored_rules(requested: GroupSpecWire) -> tuple[Rule, ...]:
+def _stored_rules(requested: SecurityGroupSpecWire) -> tuple[Rule, ...]:
     return tuple(_stored_rule(rule) for rule in requested.rules)
 
 
@@ -130,7 +130,7 @@ def writable_group(group: SecurityGroup) -> GroupUpdate:
     spec = group.spec
     return GroupUpdate(
         metadata=writable_metadata(group.metadata, spec.tags),
-        spec=GroupSpecWire(rules=tuple(_wire_rule(rule) for rule in spec.rules)),
+        spec=SecurityGroupSpecWire(rules=tuple(_wire_rule(rule) for rule in spec.rules)),
     )
 
 
@@ -145,9 +145,9 @@ def _wire_rule(rule: Rule) -> RuleWire:
     )
 
 
-def read_group(group: SecurityGroup) -> GroupRead:
+def read_group(group: SecurityGroup) -> SecurityGroupRead:
     """Return a security group as the response shows it."""
-    return GroupRead(
+    return SecurityGroupRead(
         metadata=read_project_metadata(group.metadata, group.spec.tags, group.status.conditions),
         spec=writable_group(group).spec,
         status=GroupStatusRead(region_id=regional.region_of(group), network_id=regional.network_of(group)),

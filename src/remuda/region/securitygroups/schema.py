@@ -21,13 +21,13 @@ class RuleWire(Wire, frozen=True):
     prefix: Annotated[str, msgspec.Meta(description="IPv4 CIDR of the peer; by default any.")] | None = None
 
 
-class GroupSpecWire(Wire, frozen=True):
+class SecurityGroupSpecWire(Wire, frozen=True):
     """The writable spec of a security group."""
 
     rules: Annotated[tuple[RuleWire, ...], msgspec.Meta(max_length=256)]
 
 
-class GroupCreateSpec(GroupSpecWire, frozen=True, kw_only=True):
+class GroupCreateSpec(SecurityGroupSpecWire, frozen=True, kw_only=True):
     """The spec of a new security group."""
 
     network_id: Id
@@ -44,7 +44,7 @@ class GroupUpdate(Wire, frozen=True):
     """The request to update a security group."""
 
     metadata: MetadataWrite
-    spec: GroupSpecWire
+    spec: SecurityGroupSpecWire
 
 
 class GroupStatusRead(Wire, frozen=True):
@@ -54,15 +54,15 @@ class GroupStatusRead(Wire, frozen=True):
     network_id: str
 
 
-class GroupRead(Wire, frozen=True):
+class SecurityGroupRead(Wire, frozen=True):
     """A security group."""
 
     metadata: ProjectMetadataRead
-    spec: GroupSpecWire
+    spec: SecurityGroupSpecWire
     status: GroupStatusRead
 
 
-class GroupPath(Parameters, frozen=True, rename={"group": "securityGroupID"}):
+class SecurityGroupPath(Parameters, frozen=True, rename={"group": "securityGroupID"}):
     """The path of a security group."""
 
     group: Id

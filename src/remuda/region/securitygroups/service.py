@@ -9,13 +9,13 @@ from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import rules
-from remuda.region.securitygroups.schema import GroupCreate, GroupRead, GroupUpdate
+from remuda.region.securitygroups.schema import GroupCreate, GroupUpdate, SecurityGroupRead
 from remuda.resources.conventions import network_of, region_of
 from remuda.resources.service import ResourceService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecurityGroups(ResourceService[SecurityGroup, GroupRead]):
+class SecurityGroups(ResourceService[SecurityGroup, SecurityGroupRead]):
     """Security groups. Creating or updating one requires read permission on its network."""
 
     kind, endpoint, view = SECURITY_GROUP, "region:securitygroups:v2", rules.GROUP_VIEW

@@ -28,7 +28,7 @@ class ServerActions:
     store: Store
     providers: ProviderRegistry
     servers: Servers
-    looking: ServerObserver
+    observer: ServerObserver
 
     async def start(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
@@ -91,7 +91,7 @@ class ServerActions:
     async def _refresh_status(self, server: Server) -> None:
         """Read the status after an action. If the provider is unavailable, an event or the monitor updates it later."""
         with suppress(Unavailable):
-            await self.looking.observe(server.name)
+            await self.observer.observe(server.name)
 
     async def _locate(self, server: Server) -> tuple[RegionProvider, Handle]:
         identity = await self.store.get(Identity, identity_of(server))

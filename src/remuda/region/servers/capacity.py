@@ -72,10 +72,7 @@ class CapacityReservations:
     """Names of servers that are being created, likewise."""
 
     async def reserve(self, server: Server, cloud: RegionProvider, old: Sequence[Handle]) -> bool:
-        """Reserve capacity for a replacement; return whether there is some.
-
-        A server of the same flavor, or that is already gone, needs no free capacity: there is nothing to lose.
-        """
+        """Reserve capacity for a replacement, if it needs free capacity; return whether there is some."""
         is_another = server.status.flavor_id not in {"", server.spec.flavor_id}
         if is_another and await _exists_any(old, cloud) and not await self._is_free(server, cloud):
             return False

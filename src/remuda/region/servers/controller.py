@@ -55,10 +55,7 @@ from remuda.store.contract import Store
 
 
 async def reserve_adopted_address(store: Store, network: Network, server: Server) -> Address | None:
-    """Reserve the address that an adopted server has, or return None if it is in use.
-
-    An address of the lost object is its own: both have the same uid at the provider.
-    """
+    """Reserve the address of an adopted server, or return None if another holder (uid) has it."""
     assert server.spec.adopted is not None, "the server was adopted"
     return await allocate_specific_address(store, network, server, IPv4Address(server.spec.adopted.address))
 
@@ -313,10 +310,7 @@ class ServerController:
         return Outcome(Requeue(0, message=_REPLACING), started)
 
     async def _delete_replaced(self, server: Server, site: _Dependencies, replacement: ReplacementStatus) -> Step:
-        """Delete the servers that a replacement supersedes.
-
-        There may be several: one may have been created, and replaced before its create was stored.
-        """
+        """Delete the servers that a replacement supersedes; there may be several after a lost create."""
         servers = need(site.cloud.provider.servers)
         old = [server_handle(server, site.home, number) for number in range(replacement.completed, replacement.started)]
         waiting = await delete_all([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
@@ -335,17 +329,14 @@ def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
 
 
-def driver(
+def controller(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
     *,
     create_attempts: int,
     settings: ControllerSettings | None = None,
 ) -> Controller:
-    """Return the controller of servers. It also waits for their networks and security groups to be there.
-
-    And where a network has no free address, for one of its addresses to be given back.
-    """
+    """Return the controller of servers, which waits for networks, security groups and free addresses."""
     store = ports.store
     servers = ServerController(
         store=store,

@@ -26,10 +26,7 @@ def with_status(server: Server, **changes: object) -> Server:
 async def retry_create(
     server: Server, found: CloudServer, servers: CloudServers, run: ReconcileContext, *, attempts: int
 ) -> Outcome[Server]:
-    """Delete a server that does not start, after counting the failure; when it is gone, it is created again.
-
-    While it is still listed, it is not counted again.
-    """
+    """Count a failed start once, and delete the server; when it is gone, it is created again."""
     status = server.status
     if status.provider_create_retrying:
         run.acted = True

@@ -50,10 +50,7 @@ class Servers(ResourceService[Server, ServerRead]):
         return created
 
     async def get_created(self, context: Context, body: ServerCreate) -> Server:
-        """Return the server that the same request created before.
-
-        Raise ResponseNotStored if it was deleted, or another one has its name.
-        """
+        """Return the server that the same request created before, or raise ResponseNotStored if it is gone."""
         name = rules.server_id(body.spec.network_id, body.metadata.name)
         try:
             found = await self.get(context, name)

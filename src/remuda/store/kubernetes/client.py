@@ -224,10 +224,7 @@ class ApiClient:
         )
 
     async def watch(self, request: ApiRequest, *, silence_s: float) -> AsyncIterator[list[bytes]]:
-        """Yield the lines of a stream, as many at once as have arrived, until it ends or is silent too long.
-
-        The first yield has no lines: it says that the server has accepted the request.
-        """
+        """Yield the lines of a stream, as they arrive; first none, when the server has accepted the request."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s)
         credentials = await self._login.current()
         try:

@@ -239,10 +239,7 @@ class Writer:
     async def _stored(
         self, kind: Kind[ResourceT], desired: ResourceT, *, version: str | None
     ) -> tuple[bytes, ResourceT]:
-        """Return the document and object of a version, or the current ones; raise Conflict if there is another.
-
-        The API server is only read if our copy has another version.
-        """
+        """Return the document and object of a version, or the current ones; raise Conflict if there is another."""
         row = self._known.row(kind, desired.name)
         if row is None or str(row.version) != version:
             document = stripped(await self._apis[kind.type].get(desired.name))

@@ -84,10 +84,7 @@ class Cache:
         return rendered
 
     def rendered(self, kind: int, names: Sequence[str], view: View[Any]) -> list[bytes | None]:
-        """Return views of many objects and mark them as used; None for each that is not rendered yet.
-
-        A list of cached objects is this loop and little else, so it makes as few calls as possible.
-        """
+        """Return views of many objects and mark them as used; None for each that is not rendered yet."""
         entries, use = self._entries, self._entries.move_to_end
         found: list[bytes | None] = []
         for name in names:

@@ -32,9 +32,7 @@ class CommittedChange(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False)
     event: Change[ResourceT]
     """The event for a watcher without a filter."""
     before: ResourceT | None
-    """The state before, if the change reindexes the object (`Kind.is_reindexed`): only then can it enter or leave a
-    filter.
-    """
+    """The state before, if the change reindexes the object: only then can it enter or leave a filter."""
     weight: int
     fully_known: bool = False
     """Whether the document is known to have no fields that our types do not know."""

@@ -17,10 +17,7 @@ from remuda.kernel.files import DATA_FORMAT
 
 
 class Sql:
-    """The statements of one connection: call it with SQL and bindings to get all rows.
-
-    Rows are always returned as a list, because a statement that is not read to its end pins its snapshot.
-    """
+    """The statements of one connection. Rows are returned as a list, because an open statement pins its snapshot."""
 
     __slots__ = ("_cursor", "_execute")
 

@@ -38,10 +38,7 @@ class OpenFile:
         return _connect(self.path, self.vfs, apsw.SQLITE_OPEN_READONLY)
 
     def close(self, *, is_sound: bool = True) -> None:
-        """Close everything; the last connection moves the write-ahead log into the file.
-
-        Unless the content is known to be sound, the lock file tells the next process that it should be checked.
-        """
+        """Close everything. Unless the content is sound, the lock file tells the next process to check it."""
         try:
             with contextlib.closing(self.writer), contextlib.closing(self.reader):
                 pass
