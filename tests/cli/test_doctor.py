@@ -179,7 +179,11 @@ def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
 
 @pytest.mark.parametrize(
     ("controllers", "services"),
-    [(["orphans"], ["region"]), (["leftovers"], ["compute"]), (["orphans", "strays"], ["compute", "region"])],
+    [
+        (["orphans"], ["region"]),
+        (["previous-servers"], ["compute"]),
+        (["orphans", "compute-orphans"], ["compute", "region"]),
+    ],
 )
 def test_what_has_stopped_is_released_where_it_has_stopped(
     left: Path, capsys: Said, controllers: list[str], services: list[str]

@@ -61,8 +61,8 @@ async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: Comput
     driver.enqueue(instance)
     await rest(compute)
     assert await find(compute.store, Server, instance) is None
-    assert (await said(compute, instance)).reason in {"NetworkDeleting", "NetworkGone"}
-    assert "MadeAgain" not in await events(compute, instance)
+    assert (await said(compute, instance)).reason in {"NetworkDeleting", "NetworkNotFound"}
+    assert "ServerRecreated" not in await events(compute, instance)
     assert not at_cloud(compute)
     assert not (await stored(compute, instance)).is_deleting, "nobody told it that its network goes"
 

@@ -26,7 +26,7 @@ async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(c
     async with begun_anew(compute, vanish, controllers=UNHURRIED):
         assert await server_of(compute, last) is None
         await rest(compute, 120)
-        assert await events(compute, last) == ["ServerMade", "MadeAgain", "AddressesChanged"], "no look yet"
+        assert await events(compute, last) == ["ServerCreated", "ServerRecreated", "AddressesChanged"], "no look yet"
         await compute.until(last, "provisioned")
 
 

@@ -65,7 +65,7 @@ async def test_m15_c03_c10_another_flavor_replaces_the_server_visibly_and_keeps_
     assert (now.flavor, now.id != machine.id) == (SMALL, True)
     assert _addresses(await compute.read(instance)) == _addresses(before)
     told = await timeline(compute, instance)
-    assert [each["event"] for each in told] == ["ServerMade", "Replacing", "Rebuilt"]
+    assert [each["event"] for each in told] == ["ServerCreated", "Replacing", "Rebuilt"]
     assert told[1]["fields"] == ["spec.flavorId"]
     assert told[1]["was"] == {"flavor": STANDARD, "image": machine.image}
     ended = await said(compute, instance, "Rebuilding")
@@ -81,7 +81,7 @@ async def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is(comput
     (now,) = at_cloud(compute)
     assert (now.id, now.image) == (machine.id, JAMMY)
     assert _addresses(await compute.read(instance)) == _addresses(before)
-    assert await events(compute, instance) == ["ServerMade", "Rebuilding", "Rebuilt"]
+    assert await events(compute, instance) == ["ServerCreated", "Rebuilding", "Rebuilt"]
 
 
 async def test_what_is_changed_in_place_destroys_nothing(compute: ComputeEnvironment) -> None:
@@ -99,7 +99,7 @@ async def test_what_is_changed_in_place_destroys_nothing(compute: ComputeEnviron
     assert [each.id for each in server.spec.security_groups] == [group]
     assert [each.id for each in at_cloud(compute)] == [machine.id]
     await rest(compute)
-    assert await events(compute, instance) == ["ServerMade", "ServerChanged"], "and it is asked for once"
+    assert await events(compute, instance) == ["ServerCreated", "ServerChanged"], "and it is asked for once"
 
 
 async def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild(compute: ComputeEnvironment) -> None:
@@ -111,7 +111,7 @@ async def test_user_data_alone_is_stored_and_does_nothing_until_the_next_rebuild
     server = await compute.store.get(Server, instance)
     assert server.spec.user_data == (await stored(compute, instance)).spec.user_data
     assert at_cloud(compute) == [machine]
-    assert await events(compute, instance) == ["ServerMade", "ServerChanged"]
+    assert await events(compute, instance) == ["ServerCreated", "ServerChanged"]
 
 
 async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_before(
@@ -124,7 +124,7 @@ async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_
     read = await compute.until(instance, "provisioned")
     assert read["status"]["privateIP"] == before["status"]["privateIP"]
     assert read["status"]["publicIP"]
-    assert await events(compute, instance) == ["ServerMade", "ServerChanged", "Replacing", "Rebuilt"]
+    assert await events(compute, instance) == ["ServerCreated", "ServerChanged", "Replacing", "Rebuilt"]
     server = await compute.store.get(Server, instance)
     assert server.spec.ssh_certificate_authority_id == authority
 
@@ -149,7 +149,7 @@ async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choic
     assert "set the old flavor again" in detail["message"]
     assert read["status"]["powerState"] == "Running"
     assert south.servers() == before
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
     await choose(compute, instance, flavor_id=STANDARD)
     await compute.until(instance, "provisioned")
     assert south.servers() == before
@@ -286,4 +286,4 @@ async def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(
         server.spec.image,
         server.spec.flavor_id,
     )
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]

@@ -32,7 +32,7 @@ async def test_c11_ended_in_the_middle_of_a_create_it_is_finished_by_the_next(
         assert read["status"]["powerState"] == "Running"
         assert len(at_cloud(compute)) == 1
         assert await held(compute) == [{"servers": 1}]
-        assert (await events(compute, instance)).count("ServerMade") == 1
+        assert (await events(compute, instance)).count("ServerCreated") == 1
 
 
 @pytest.mark.parametrize("after_s", MOMENTS)

@@ -75,7 +75,7 @@ async def test_m12_m14_provisioned_first_shows_with_everything_final_and_takes_o
     watching.cancel()
     written = [change for change in changes if change.resource.name == instance]
     assert [change.type for change in written] == ["added", "modified"], "made, and provisioned"
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
 
 
 async def test_m14_while_region_is_at_it_the_instance_says_so_and_nothing_is_polled(
@@ -129,7 +129,7 @@ async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_made_aga
     assert after is not None
     assert after.uid != before.uid
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
-    (told,) = [each for each in await timeline(compute, instance) if each["event"] == "MadeAgain"]
+    (told,) = [each for each in await timeline(compute, instance) if each["event"] == "ServerRecreated"]
     assert "without a request" in told["why"]
     assert len(at_cloud(compute)) == 1
     assert await held(compute) == [{"servers": 1}]
@@ -148,7 +148,7 @@ async def test_a_server_that_an_earlier_instance_left_behind_is_removed_first(co
     assert now is not None
     assert now.uid != left.uid
     assert {tag.value for tag in now.spec.tags} == {instance, (await stored(compute, instance)).uid}
-    assert "LeftoverRemoved" in await events(compute, instance)
+    assert "PreviousServerDeleted" in await events(compute, instance)
 
 
 async def test_a_server_of_somebody_else_with_the_name_is_left_alone(compute: ComputeEnvironment) -> None:

@@ -80,7 +80,7 @@ async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
     await mend(compute, whole)
     await rest(compute, 5)
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
-    assert "MadeAgain" not in await events(compute, instance)
+    assert "ServerRecreated" not in await events(compute, instance)
 
 
 @pytest.mark.parametrize("value", ["nowhere", ABSENT])
@@ -149,7 +149,7 @@ async def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_do
     assert [each["metadata"]["id"] for each in (await compute.root.get(INSTANCES)).json] == [instance]
     for method, verb in VERBS:
         assert (await compute.root.send(method, at(instance, verb))).status == 404, verb
-    assert metric(compute, "remuda_compute_odd_matches_total", found="none") == len(VERBS)
+    assert metric(compute, "remuda_compute_server_lookups_failed_total", found="none") == len(VERBS)
     assert max(await written(compute, instance)) < INTERNAL
     assert (await compute.root.delete(at(instance))).status == 202
 

@@ -27,7 +27,7 @@ async def test_c13_m12_what_happens_at_the_provider_is_shown_and_destroys_nothin
     read = await compute.read(instance)
     assert read["status"]["powerState"] == ("Stopped" if change_at_provider == "stop" else "Running")
     assert read["metadata"]["provisioningStatus"] == "provisioned"
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
 
 
 async def test_c13_another_flavor_at_the_provider_is_drift_and_no_reason_to_replace(
@@ -39,7 +39,7 @@ async def test_c13_another_flavor_at_the_provider_is_drift_and_no_reason_to_repl
     await compute.store.update_status(_resized(server))
     await rest(compute)
     assert len(at_cloud(compute)) == 1
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
     assert (await compute.read(instance))["spec"]["flavorId"] == STANDARD
 
 
@@ -66,7 +66,7 @@ async def test_what_another_service_has_written_on_the_server_is_left_to_it(comp
     after = await compute.store.get(Server, instance)
     assert after.spec.tags == tags
     assert INSTANCE_TAG in {tag.name for tag in after.spec.tags}
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
 
 
 async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(compute: ComputeEnvironment) -> None:
@@ -85,6 +85,6 @@ async def test_what_region_does_not_take_over_is_not_asked_for_again_and_again(c
         await rest(compute, 300)
         assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "error"
     assert len(asked) <= 7
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
     await rest(compute, 120)
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"

@@ -96,7 +96,7 @@ def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(monkeypatch
         await rest(compute)
         assert await _sagas(compute) == []
         assert (await compute.read(instance))["status"] == before["status"]
-        assert await events(compute, instance) == ["ServerMade"], "what was put back in the end was never done"
+        assert await events(compute, instance) == ["ServerCreated"], "what was put back in the end was never done"
 
     run_compute(scenario)
 

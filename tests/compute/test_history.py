@@ -18,7 +18,7 @@ async def test_b02_a_timeline_tells_what_happened_and_what_caused_it(compute: Co
     in_order = [each["event"] for each in events][::-1]
     assert in_order[:2] == ["OperationStarted", "OperationDone"]
     assert in_order[-1] == "FinalizerRemoved"
-    assert in_order.index("ServerMade") < in_order.index("DeletionRequested")
+    assert in_order.index("ServerCreated") < in_order.index("DeletionRequested")
     times = [datetime.fromisoformat(each["time"]) for each in events]
     assert times == sorted(times, reverse=True)
     first, asked = events[-1], next(each for each in events if each["event"] == "DeletionRequested")
@@ -159,7 +159,7 @@ async def test_who_was_let_in_is_told_and_what_lets_in_is_not(compute: ComputeEn
     assert (await tenant.client.get(f"{at(instance)}/consoleoutput")).status == 200
     events = await timeline(tenant.client, instance)
     handed, opened = events[:2]
-    assert (handed["event"], opened["event"]) == ("KeyHandedOut", "ConsoleOpened")
+    assert (handed["event"], opened["event"]) == ("KeyRead", "ConsoleOpened")
     assert opened["message"] == "The address of the console was read by ann@example.com."
     assert handed["message"].startswith("The private SSH key was read by ")
     assert [each["cause"]["type"] for each in (handed, opened)] == ["request", "request"]
@@ -178,7 +178,7 @@ async def test_nobody_is_told_to_be_let_in_who_was_not(compute: ComputeEnvironme
     await compute.awaited(instance, lambda reply: reply.json["status"].get("powerState") == "Stopped", "stopped")
     assert (await neighbour.client.get(f"{at(instance)}/sshkey")).status == 403
     assert (await tenant.client.get(f"{at(instance)}/consolesession")).status == 400
-    let_in = {"KeyHandedOut", "ConsoleOpened"}
+    let_in = {"KeyRead", "ConsoleOpened"}
     assert not [each for each in await timeline(tenant.client, instance) if each["event"] in let_in]
 
 
@@ -220,11 +220,11 @@ async def test_a_server_that_was_removed_behind_our_back_is_an_observation(compu
     assert (await compute.region.root.delete(f"/api/v2/servers/{instance}")).status == 202
 
     async def is_made_again() -> bool:
-        return "MadeAgain" in [each["event"] for each in await timeline(tenant.client, instance)]
+        return "ServerRecreated" in [each["event"] for each in await timeline(tenant.client, instance)]
 
     await compute.region.identity.eventually("it is made again", is_made_again)
     events = await timeline(tenant.client, instance)
-    again = next(each for each in events if each["event"] == "MadeAgain")
+    again = next(each for each in events if each["event"] == "ServerRecreated")
     assert again["cause"]["type"] == "observation"
     assert again["message"].startswith("The server is being created again: ")
     await compute.until(instance, "provisioned")

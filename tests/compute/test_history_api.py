@@ -47,7 +47,7 @@ def test_a_controller_goes_back_to_a_wish_then_to_its_own_work() -> None:
     events = read(
         operation(1, "OperationDone"),
         controller(2, "ConditionChanged", type="Available", status="False", reason="Building", message="being made"),
-        controller(3, "ServerMade"),
+        controller(3, "ServerCreated"),
         controller(4, "ConditionChanged", generation=2, type="Available", status="False", reason="X", message="again"),
     )
     assert [each.cause.type for each in events] == ["generation", "reconcile", "generation", "request"]
@@ -58,7 +58,7 @@ def test_a_controller_goes_back_to_a_wish_then_to_its_own_work() -> None:
 
 def test_what_was_only_seen_is_an_observation() -> None:
     healthy: dict[str, Any] = {"type": "Healthy", "status": "False", "reason": "Errored", "message": "it crashed"}
-    (event, _) = read(controller(1, "ServerMade"), controller(2, "ConditionChanged", **healthy))
+    (event, _) = read(controller(1, "ServerCreated"), controller(2, "ConditionChanged", **healthy))
     assert (event.cause.type, event.cause.reconcile_id) == ("observation", "r1")
     assert event.message == "The instance is not healthy: it crashed."
 

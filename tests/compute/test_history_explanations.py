@@ -45,7 +45,7 @@ def test_each_reason_of_its_own_is_what_it_waits_for() -> None:
     for word in REASONS:
         told = explain(known(instance(said(word))))
         assert told.state == "waiting"
-        expected = [] if word in {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"} else [word]
+        expected = [] if word in {"AmbiguousServer", "NetworkDeleting", "NetworkNotFound", "Paused"} else [word]
         assert [wait.reason for wait in told.waiting_for] == expected, (
             "those are told by what is seen, not by what was said"
         )
@@ -103,7 +103,7 @@ def test_a_network_that_goes_takes_it_along() -> None:
     told = explain(known(instance(FINE), network=going))
     assert [wait.reason for wait in told.waiting_for] == ["NetworkDeleting"]
     gone = explain(known(instance(FINE), network=None))
-    assert [wait.reason for wait in gone.waiting_for] == ["NetworkGone"]
+    assert [wait.reason for wait in gone.waiting_for] == ["NetworkNotFound"]
 
 
 def test_without_region_it_tells_that_and_judges_no_network() -> None:
@@ -164,7 +164,7 @@ def test_what_is_ill_without_a_word_is_told_without_one() -> None:
 
 
 def test_a_server_that_is_gone_is_told_before_its_controller_has_seen_it() -> None:
-    assert [wait.reason for wait in explain(known(instance(FINE), servers=[])).waiting_for] == ["ServerVanished"]
+    assert [wait.reason for wait in explain(known(instance(FINE), servers=[])).waiting_for] == ["ServerMissing"]
     new = showing(instance(FINE), has_server=False)
     assert explain(known(new, servers=[])).waiting_for == ()
 

@@ -34,7 +34,7 @@ async def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timelin
     (now,) = at_cloud(compute)
     assert now.id != machine.id
     events = await timeline(compute.root, instance)
-    (again,) = [each for each in events if each["event"] == "MadeAgain"]
+    (again,) = [each for each in events if each["event"] == "ServerRecreated"]
     assert again["cause"]["type"] == "observation"
     assert again["message"].startswith("The server is being created again: ")
     assert again["message"].endswith(

@@ -64,13 +64,13 @@ async def test_a_life_is_told_once_though_every_other_write_fails(
         await rest(compute)
     assert len(failed) > 4
     assert await events(compute, instance) == [
-        "ServerMade",
+        "ServerCreated",
         "Replacing",
         "Rebuilt",
         "Rebuilding",
         "Rebuilt",
         "ServerChanged",
-        "MadeAgain",
+        "ServerRecreated",
         "AddressesChanged",
     ]
     assert len(at_cloud(compute)) == 1
@@ -96,4 +96,4 @@ async def test_what_a_pass_tells_has_the_wish_that_it_worked_on(compute: Compute
         await change(compute, instance, flavorId=SMALL)
         await rest(compute)
     told = {each["event"]: each["generation"] for each in await timeline(compute, instance)}
-    assert told == {"ServerMade": 1, "Replacing": 2, "Rebuilt": 2}
+    assert told == {"ServerCreated": 1, "Replacing": 2, "Rebuilt": 2}

@@ -18,7 +18,7 @@ from remuda.reconcile.ports import ControllerSettings
 SOURCES = Path(remuda.__file__).parent
 WALKED = ("compute", "quota", "reconcile", "region/servers", "region/deletion.py")
 """Where the controllers of instances and servers are, and what they are made of."""
-UNTOLD = {"Paused", "ServerFailed", "Pending", "NetworkGone", "ServerVanished", "RegionUnreachable"}
+UNTOLD = {"Paused", "ServerFailed", "Pending", "NetworkNotFound", "ServerMissing", "RegionUnreachable"}
 """Of what no time can be told: nothing is tried, or an operator has set when, or it may be at rest."""
 PLACE = {"Blocked": 0, "Failed": 0, "Requeue": 1}
 """Where each result has its reason."""
@@ -115,7 +115,7 @@ def event_words(event: ast.expr, path: Path) -> Iterator[str]:
 
 def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
     told = {event for path in files() if "region" not in path.parts for event in events_in(path)}
-    assert {"ServerMade", "MadeAgain", "DeletionRequested", "Rebooted", "FinalizerRemoved"} <= told
+    assert {"ServerCreated", "ServerRecreated", "DeletionRequested", "Rebooted", "FinalizerRemoved"} <= told
     assert told <= EVENTS, "these need a sentence in compute/history/timeline.py"
 
 

@@ -79,7 +79,7 @@ STATES: dict[str, ExplanationInput] = {
     ),
     "its server vanished just now": known(instance(FINE), servers=[]),
     "its server vanished": known(
-        instance(said("ServerVanished", "the server was not found; confirming that")), servers=[]
+        instance(said("ServerMissing", "the server was not found; confirming that")), servers=[]
     ),
     "its server is deleted by somebody": known(
         instance(said("ServerDeleting", "the server is being deleted and will be created again"))

@@ -133,7 +133,10 @@ async def _all_refused(tenant: Tenant, instance: str, status: int, code: str) ->
 
 
 def _odd(compute: ComputeEnvironment, found: str) -> float:
-    return compute.app.ports.metrics.get_sample_value("remuda_compute_odd_matches_total", {"found": found}) or 0.0
+    return (
+        compute.app.ports.metrics.get_sample_value("remuda_compute_server_lookups_failed_total", {"found": found})
+        or 0.0
+    )
 
 
 async def _stop_drivers(compute: ComputeEnvironment) -> None:

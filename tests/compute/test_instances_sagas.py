@@ -84,7 +84,7 @@ def _wanted(name: str = "web", *, is_public: bool = True, gpus: int = 4) -> NewI
     )
     wanted = InstanceCreate(metadata=MetadataWrite(name=name), spec=spec)
     return NewInstance(
-        instance=instance_id(NETWORK, name), wanted=wanted, region=REGION, gpus=gpus, by=requester_of(ANN)
+        instance=instance_id(NETWORK, name), requested=wanted, region=REGION, gpus=gpus, requester=requester_of(ANN)
     )
 
 

@@ -77,7 +77,7 @@ async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_t
     assert await held(compute) == []
     operations = (await compute.store.list(Operation)).items
     (operation,) = [each for each in operations if each.spec.saga == "instance.create"]
-    assert (operation.phase, operation.status.failed_step) == ("undone", "look-at-network")
+    assert (operation.phase, operation.status.failed_step) == ("undone", "recheck-network")
     await compute.region.until_gone(f"/api/v2/networks/{tenant.network}")
 
 

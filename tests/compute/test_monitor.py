@@ -55,7 +55,7 @@ async def test_c08_all_is_well_where_all_is_well(compute: ComputeEnvironment) ->
     before = await stored(compute, instance)
     await rest(compute, 15 * LOOK_S)
     assert (await stored(compute, instance)).version == before.version
-    assert await events(compute, instance) == ["ServerMade"]
+    assert await events(compute, instance) == ["ServerCreated"]
     for checker in ("instance-without-server", "allocation-differs", "allocation-without-owner", "stuck"):
         assert findings(compute, checker) == 0
 
@@ -91,7 +91,7 @@ async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_g
         assert await server_of(compute, instance) is None
         await rest(compute, LOOK_S)
         assert await found(compute, instance) == ["instance-without-server"]
-        assert "MadeAgain" in await events(compute, instance)
+        assert "ServerRecreated" in await events(compute, instance)
         await compute.until(instance, "provisioned")
         await rest(compute, LOOK_S)
         assert findings(compute, "instance-without-server") == 0

@@ -97,4 +97,4 @@ async def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and
     await compute.until(kept, "provisioned")
     assert machines(compute) == before
     told = await events(compute, kept)
-    assert told.count("Replacing") == told.count("TakenBack") <= 1, "if region had been asked for it at all"
+    assert told.count("Replacing") == told.count("ReplacementCancelled") <= 1, "if region had been asked for it at all"

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Final, TypeGuard
 
 from remuda.app import registry
+from remuda.identity.login.browser_state import BrowserState
 from tests.formats.program import modules
 
 _CONDITION, _FIND_CONDITION = "Condition", "find_condition"
@@ -28,7 +29,7 @@ _EVENTS: Final = {"event": 1, "requested_event": 3}
 _RECORD, _EVENT_KEY = "Record", "event"
 _DERIVED_ID = "derived_id"
 _SEALS: Final = ("seal", "open")
-"""Methods that seal and open, with `context`, or with a state whose class is part of the context, and `browser`."""
+"""Methods that seal and open, with `context`, or with a state whose name is part of the context, and `browser`."""
 _SENT: Final = "sse_event"
 """The function that writes an event of a stream, whose type is the first argument."""
 _THREAD: Final = "ThreadExecutor"
@@ -168,10 +169,10 @@ def _pairs(found: Iterable[tuple[set[str], set[str]]]) -> list[tuple[str, str]]:
 
 
 def sealed_contexts() -> Any:
-    """Return what sealed texts are bound to, and the classes whose names are part of that."""
+    """Return what sealed texts are bound to, and the names of states that are part of that."""
     calls = [call for call in _calls() if call.name in _SEALS]
-    classes = {name for call in calls if call.argument(-1, "browser") for name in _class_names(call)}
-    return {"contexts": sorted(set().union(*(call.texts(-1, "context") for call in calls))), "states": sorted(classes)}
+    states = {name for call in calls if call.argument(-1, "browser") for name in _state_names(call)}
+    return {"contexts": sorted(set().union(*(call.texts(-1, "context") for call in calls))), "states": sorted(states)}
 
 
 def stream_events() -> Any:
@@ -191,11 +192,12 @@ def literals() -> Any:
     return {**shapes, "words": sorted(words - kinds), "headers in bytes": sent}
 
 
-def _class_names(call: _Call) -> Iterator[str]:
+def _state_names(call: _Call) -> Iterator[str]:
     state = call.argument(0)
     made = state.func if isinstance(state, ast.Call) else state
-    if isinstance(made, ast.Name) and inspect.isclass(found := call.scope.namespace.get(made.id)):
-        yield found.__name__
+    found = call.scope.namespace.get(made.id) if isinstance(made, ast.Name) else None
+    if inspect.isclass(found) and issubclass(found, BrowserState):
+        yield found.context
 
 
 def _facts(call: _Call) -> Iterator[str]:

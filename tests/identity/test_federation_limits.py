@@ -136,6 +136,6 @@ async def test_such_a_login_does_not_change_the_password_without_the_old_one(
     page = await vouched.get("/oauth2/v2/password")
     chosen = "another horse battery staple"
     for guess in ("", "wrong horse battery staple"):
-        reply = await vouched.submit(page, email=JO, password=guess, chosen=chosen, again=chosen)
+        reply = await vouched.submit(page, email=JO, password=guess, new_password=chosen, repeated_password=chosen)
         assert reply.status == 401
     await federation.logged_in(JO, PASSWORD)

@@ -324,8 +324,8 @@ async def test_before_an_address_leads_to_an_organizations_own_provider_somebody
     assert '<dd class="code">idp.test</dd>' in page.body.decode()
     assert upstream.asked == []
     (form,) = Forms.of(page)
-    assert form.buttons == [("provider", OWN), ("stay", "yes")]
-    stayed = await browser.submit(page, button=("stay", "yes"))
+    assert form.buttons == [("provider", OWN), ("use_password", "yes")]
+    stayed = await browser.submit(page, button=("use_password", "yes"))
     assert (stayed.status, Forms.of(stayed)[0].fields["email"]) == (200, JO)
     assert "code" in sent_to(await browser.submit(stayed, password=PASSWORD))
 

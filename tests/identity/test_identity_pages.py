@@ -94,7 +94,7 @@ class Cast:
         """Open the link that a device shows, log in if need be, and let the device in."""
         page = await self._get(f"/oauth2/v2/device?user_code={conversation.known['user_code']}")
         assert "Allow this device?" in page.body.decode(), page.body.decode()
-        await self._browser.submit(page, button=("answer", "approve"))
+        await self._browser.submit(page, button=("decision", "approve"))
 
     async def waits(self, _: Conversation) -> None:
         """Let controllers do what they have to."""

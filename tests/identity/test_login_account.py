@@ -38,7 +38,7 @@ async def at_account(logins: LoginEnvironment) -> tuple[Browser, Reply]:
 async def connected(logins: LoginEnvironment, browser: Browser) -> dict[str, Any]:
     """Let the console act for who is logged in, and return its tokens."""
     page = await browser.authorize()
-    answer = page if page.status == 302 else await browser.submit(page, button=("known", "yes"))
+    answer = page if page.status == 302 else await browser.submit(page, button=("continue_as_current", "yes"))
     tokens: dict[str, Any] = (await logins.exchange(sent_to(answer)["code"])).json
     return tokens
 

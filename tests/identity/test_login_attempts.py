@@ -6,7 +6,7 @@ from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
 from remuda.identity.login.login_pages import ACCOUNT_FACTOR
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.login import FAMILIAR, JO, PASSWORD, Browser, LoginEnvironment, sent_to
+from tests.kit.identity.login import JO, KNOWN_BROWSER, PASSWORD, Browser, LoginEnvironment, sent_to
 
 OTHER = "other@example.com"
 
@@ -61,7 +61,7 @@ async def test_a_browser_in_which_the_owner_has_logged_in_before_is_not_shut_out
 
 
 @options(logins_per_minute=3)
-async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(logins: LoginEnvironment) -> None:
+async def test_a_browser_is_known_to_those_alone_who_have_logged_in_there(logins: LoginEnvironment) -> None:
     await logins.user(OTHER, password=PASSWORD)
     browser = await logins.logged_in()
     await guess(logins, OTHER, addresses=ACCOUNT_FACTOR + 1, times=3)
@@ -74,27 +74,27 @@ async def test_a_browser_is_familiar_with_those_alone_who_have_logged_in_there(l
 
 
 @options(logins_per_minute=3)
-async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_familiar(
+async def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_known(
     logins: LoginEnvironment,
 ) -> None:
     browser = await logins.logged_in()
-    good = browser.cookies[FAMILIAR]
+    good = browser.cookies[KNOWN_BROWSER]
     state = (await browser.authorize(prompt="login")).body.decode().partition('name="state" value="')[2]
     forged = [good[:-2], good[:-1] + ("A" if good[-1] != "A" else "B"), "x", "x" * 3000, state.partition('"')[0]]
     await guess(logins, JO, addresses=ACCOUNT_FACTOR + 1, times=3)
     for cookie in forged:
         stranger = logins.browser()
-        stranger.cookies[FAMILIAR] = cookie
+        stranger.cookies[KNOWN_BROWSER] = cookie
         assert (await try_password(stranger, JO)).status == 429, cookie
     logins.world.clock.jump(KNOWN_BROWSER_LIFETIME)
     await guess(logins, JO, addresses=ACCOUNT_FACTOR + 1, times=3)
     stranger = logins.browser()
-    stranger.cookies[FAMILIAR] = good
+    stranger.cookies[KNOWN_BROWSER] = good
     assert (await try_password(stranger, JO)).status == 429
 
 
-async def test_being_familiar_is_not_being_logged_in(logins: LoginEnvironment) -> None:
+async def test_a_known_browser_is_not_logged_in(logins: LoginEnvironment) -> None:
     browser, stranger = await logins.logged_in(), logins.browser()
-    stranger.cookies[FAMILIAR] = browser.cookies[FAMILIAR]
+    stranger.cookies[KNOWN_BROWSER] = browser.cookies[KNOWN_BROWSER]
     assert sent_to(await stranger.authorize(prompt="none"))["error"] == "interaction_required"
     assert "Log in" in (await stranger.get("/oauth2/v2/account")).body.decode()

@@ -177,7 +177,7 @@ async def test_a_client_that_the_user_never_used_gets_nothing_without_a_click(lo
     assert sent_to(await browser.authorize(**app, prompt="none"))["error"] == "interaction_required"
     page = await browser.authorize(**app)
     assert f"Continue as {JO}" in page.body.decode()
-    answer = await browser.submit(page, button=("known", "yes"))
+    answer = await browser.submit(page, button=("continue_as_current", "yes"))
     assert answer.headers["location"].startswith(f"{APP_URI}?code=")
     assert f"Continue as {JO}" in (await browser.authorize(prompt="consent")).body.decode()
 
@@ -190,7 +190,7 @@ async def test_a_login_is_asked_for_again_when_the_client_says_so_or_it_is_too_o
         page = await browser.authorize(**asked)
         assert page.status == 200
         assert "Continue as" not in page.body.decode()
-        assert (await browser.submit(page, known="yes", email="", password="")).status == 400
+        assert (await browser.submit(page, continue_as_current="yes", email="", password="")).status == 400
     assert sent_to(await browser.authorize(max_age="60", prompt="none"))["error"] == "interaction_required"
     await browser.submit(await browser.authorize(prompt="login"), email=JO, password=PASSWORD)
     assert "code" in sent_to(await browser.authorize(max_age="60"))
@@ -218,7 +218,7 @@ async def test_a_client_that_expects_somebody_else_gets_no_code_for_who_is_logge
     page = await browser.authorize(id_token_hint=hint)
     assert "Continue as" not in page.body.decode()
     assert 'value="other@example.com"' in page.body.decode()
-    assert (await browser.submit(page, known="yes", email="", password="")).status == 400
+    assert (await browser.submit(page, continue_as_current="yes", email="", password="")).status == 400
     assert sent_to(await browser.submit(page, email=JO, password=PASSWORD))["error"] == "login_required"
     page = await browser.authorize(id_token_hint=hint)
     assert "code" in sent_to(await browser.submit(page, email="other@example.com", password=PASSWORD))
@@ -325,6 +325,6 @@ async def test_a_state_of_one_step_is_no_state_of_another(logins: LoginEnvironme
     browser = await logins.logged_in()
     login = Forms.of(await browser.authorize(prompt="login"))[0].fields["state"]
     assert (await browser.get("/oidc/callback", {"state": login, "code": "x"})).status == 400
-    assert (await browser.post("/oauth2/v2/device", {"state": login, "answer": "approve"})).status == 400
+    assert (await browser.post("/oauth2/v2/device", {"state": login, "decision": "approve"})).status == 400
     assert (await browser.post("/oauth2/v2/logout", {"confirmation": login})).status == 400
     assert CONSOLE in str((await logins.store.list(Session)).items)

@@ -100,7 +100,7 @@ class Story:
         page = answered(await browser.authorize())
         if page.status == 200:
             is_known = b"Continue as" in page.body
-            button = ("known", "yes") if is_known else None
+            button = ("continue_as_current", "yes") if is_known else None
             page = answered(await browser.submit(page, button, email=JO, password=PASSWORD))
         self.code = sent_to(page)["code"]
 

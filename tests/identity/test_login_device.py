@@ -41,18 +41,18 @@ async def test_a_device_gets_tokens_after_its_user_said_yes(logins: LoginEnviron
     browser, page = await asked(logins, device)
     assert "<dd>app</dd>" in page.body.decode()
     assert f"<dd>{JO}</dd>" in page.body.decode()
-    done = await browser.submit(page, button=("answer", "approve"))
+    done = await browser.submit(page, button=("decision", "approve"))
     assert "connected" in done.body.decode()
     tokens = await poll(logins, device)
     assert tokens.status == 200
     told = await logins.api.ask(None).get("/oauth2/v2/userinfo", authorization=f"Bearer {tokens.json['access_token']}")
     assert told.json["sub"] == JO
-    again = await browser.submit(page, button=("answer", "approve"))
+    again = await browser.submit(page, button=("decision", "approve"))
     assert again.status == 400
 
 
 async def test_a_device_is_turned_away_by_no_and_by_anything_but_a_clear_yes(logins: LoginEnvironment) -> None:
-    for button in (("answer", "deny"), ("answer", "perhaps"), None):
+    for button in (("decision", "deny"), ("decision", "perhaps"), None):
         device = await begin(logins)
         browser, page = await asked(logins, device)
         await browser.submit(page, button=button)
@@ -64,7 +64,7 @@ async def test_a_no_is_told_to_the_organizations_of_who_said_it(logins: LoginEnv
     await logins.organization(organization)
     await logins.member(organization, user_id(JO))
     browser, page = await asked(logins, await begin(logins))
-    await browser.submit(page, button=("answer", "deny"))
+    await browser.submit(page, button=("decision", "deny"))
     entries = (await logins.store.read("audit", f"organization/{organization}")).entries
     record = msgspec.json.decode(entries[-1].data, type=AuditRecord)
     told = record.actor.subject, record.operation.method, record.operation.route, record.result.status
@@ -75,9 +75,9 @@ async def test_nobody_can_have_another_browser_say_yes(logins: LoginEnvironment)
     device = await begin(logins)
     _, page = await asked(logins, device)
     victim = await logins.logged_in()
-    assert (await victim.submit(page, button=("answer", "approve"))).status == 400
-    assert (await logins.browser().submit(page, button=("answer", "approve"))).status == 400
-    await victim.post(PATH, {"user_code": device["user_code"], "answer": "approve"})
+    assert (await victim.submit(page, button=("decision", "approve"))).status == 400
+    assert (await logins.browser().submit(page, button=("decision", "approve"))).status == 400
+    await victim.post(PATH, {"user_code": device["user_code"], "decision": "approve"})
     assert (await poll(logins, device)).json["error"] == "authorization_pending"
 
 
@@ -116,7 +116,7 @@ async def test_a_link_with_the_code_asks_whoever_is_logged_in_at_once_but_change
 async def test_a_device_that_was_let_in_before_the_password_was_changed_begins_again(logins: LoginEnvironment) -> None:
     device = await begin(logins)
     browser, page = await asked(logins, device)
-    await browser.submit(page, button=("answer", "approve"))
+    await browser.submit(page, button=("decision", "approve"))
     await logins.world.clock.sleep(1)
     await logins.services.passwords.set_password(user_id(JO), Secret("another good password"))
     assert (await poll(logins, device)).json["error"] == "invalid_grant"
@@ -129,6 +129,6 @@ async def test_logging_out_before_saying_yes_takes_the_question_back(logins: Log
     cookies = dict(browser.cookies)
     await browser.submit(await browser.get("/oauth2/v2/logout"))
     browser.cookies = cookies
-    reply = await browser.submit(page, button=("answer", "approve"))
+    reply = await browser.submit(page, button=("decision", "approve"))
     assert reply.status == 400
     assert (await poll(logins, device)).json["error"] == "authorization_pending"

@@ -16,9 +16,9 @@ from tests.kit.environment import options
 from tests.kit.identity.login import (
     CONSOLE_URI,
     COOKIE,
-    FAMILIAR,
     ISSUER,
     JO,
+    KNOWN_BROWSER,
     PASSWORD,
     Forms,
     LoginEnvironment,
@@ -146,8 +146,8 @@ async def test_the_cookies_are_for_this_host_alone_and_out_of_reach_for_scripts(
     browser = logins.browser()
     page = await browser.authorize()
     (before,) = page.cookies
-    after, familiar = (await browser.submit(page, email=JO, password=PASSWORD)).cookies
-    for called, cookie in ((COOKIE, before), (COOKIE, after), (FAMILIAR, familiar)):
+    after, known_browser = (await browser.submit(page, email=JO, password=PASSWORD)).cookies
+    for called, cookie in ((COOKIE, before), (COOKIE, after), (KNOWN_BROWSER, known_browser)):
         name, *attributes = cookie.split("; ")
         assert name.startswith(f"{called}=")
         assert {"Path=/", "HttpOnly", "SameSite=Lax", "Secure"} <= {*attributes}
@@ -178,7 +178,7 @@ async def test_pages_show_what_somebody_sent_as_text(logins: LoginEnvironment) -
     reply = await browser.submit(page, email=NASTY, password=PASSWORD)
     device = await browser.get("/oauth2/v2/device", {"user_code": NASTY[:32]})
     without_cookie = await logins.browser().post("/oauth2/v2/login", {"state": NASTY, "provider": NASTY})
-    change = await browser.post("/oauth2/v2/password", {"email": NASTY, "password": "x", "chosen": "y"})
+    change = await browser.post("/oauth2/v2/password", {"email": NASTY, "password": "x", "new_password": "y"})
     for shown in (page, reply, device, without_cookie, change):
         assert "<script" not in body(shown)
         assert "&gt;&lt;script&gt;alert(1)" in body(shown)

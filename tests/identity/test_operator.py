@@ -122,7 +122,7 @@ def test_other_keys_other_texts_and_other_seals_are_worth_nothing() -> None:
         strange = Sealer(Keyring(SealingKey("test", b"x" * 32)))
         assert (await send(api, asked(api), strange)).status == 401
         elsewhere = SEALER.seal(Secret(msgspec.json.encode(asked(api)).decode()), context="continue")
-        unlike = SEALER.seal(Secret("{}"), context="identity/operator-request")
+        unlike = SEALER.seal(Secret("{}"), context="operator token request")
         for text in ("", "nonsense", elsewhere, unlike):
             reply = await api.ask(None).post(PATH, {"request": text})
             assert reply.status == 401, text

@@ -160,11 +160,11 @@ async def test_a_link_sets_a_password_once_and_ends_all_sessions(logins: LoginEn
     browser = logins.browser()
     page = await browser.get(PATH, link)
     assert JO in page.body.decode()
-    done = await browser.submit(page, chosen=NEW, again=NEW)
+    done = await browser.submit(page, new_password=NEW, repeated_password=NEW)
     assert "Your password is set" in done.body.decode()
     assert not (await logins.store.list(Session)).items
     assert (await logged_in.authorize()).status == 200
-    assert (await browser.submit(page, chosen=PASSWORD, again=PASSWORD)).status == 400
+    assert (await browser.submit(page, new_password=PASSWORD, repeated_password=PASSWORD)).status == 400
     assert (await browser.get(PATH, link)).status == 400
     assert not await logins.services.passwords.verify(user_id(JO), Secret(PASSWORD))
     assert "code" in sent_to(await browser.submit(await browser.authorize(), email=JO, password=NEW))
@@ -178,7 +178,7 @@ async def test_a_link_is_good_for_a_day_and_the_next_one_takes_its_place(logins:
     page = await browser.get(PATH, second)
     assert page.status == 200
     await logins.world.clock.sleep(1)
-    assert (await browser.submit(page, chosen=NEW, again=NEW)).status == 400
+    assert (await browser.submit(page, new_password=NEW, repeated_password=NEW)).status == 400
     assert await logins.services.passwords.verify(user_id(JO), Secret(PASSWORD))
 
 
@@ -195,7 +195,7 @@ async def test_of_two_who_use_a_link_at_once_one_sets_the_password(logins: Login
 @pytest.mark.parametrize("link", ["x", "A" * 43, "../../etc/passwd", "\N{SNOWMAN}"])
 async def test_a_link_that_never_was_is_refused(logins: LoginEnvironment, link: str) -> None:
     assert (await logins.browser().get(PATH, {"link": link})).status == 400
-    reply = await logins.browser().post(PATH, {"link": link, "chosen": NEW, "again": NEW})
+    reply = await logins.browser().post(PATH, {"link": link, "new_password": NEW, "repeated_password": NEW})
     assert reply.status == 400
     with pytest.raises(Malformed):
         await logins.services.passwords.set_by_link(link, Secret(NEW))
@@ -207,24 +207,30 @@ async def test_a_password_that_will_not_do_is_asked_for_again_and_the_link_stays
 ) -> None:
     link = await link_of(logins)
     browser = logins.browser()
-    reply = await browser.submit(await browser.get(PATH, link), chosen=chosen, again=again)
+    reply = await browser.submit(await browser.get(PATH, link), new_password=chosen, repeated_password=again)
     assert reply.status == 400
     assert 'role="alert"' in reply.body.decode()
-    assert not {"chosen", "again"} & {name for name, value in Forms.of(reply)[0].fields.items() if value}
+    assert not {"new_password", "repeated_password"} & {
+        name for name, value in Forms.of(reply)[0].fields.items() if value
+    }
     assert await logins.services.passwords.verify(user_id(JO), Secret(PASSWORD))
-    assert (await browser.submit(reply, chosen=NEW, again=NEW)).status == 200
+    assert (await browser.submit(reply, new_password=NEW, repeated_password=NEW)).status == 200
 
 
 async def test_a_user_who_knows_the_present_password_changes_it(logins: LoginEnvironment) -> None:
     await logins.logged_in()
     browser = logins.browser()
     page = await browser.get(PATH)
-    wrong = await browser.submit(page, email=JO, password="not the present one", chosen=NEW, again=NEW)
-    unknown = await browser.submit(page, email="x@y.test", password=PASSWORD, chosen=NEW, again=NEW)
+    wrong = await browser.submit(
+        page, email=JO, password="not the present one", new_password=NEW, repeated_password=NEW
+    )
+    unknown = await browser.submit(page, email="x@y.test", password=PASSWORD, new_password=NEW, repeated_password=NEW)
     assert wrong.status == unknown.status == 401
     assert wrong.body.decode().replace(JO, "") == unknown.body.decode().replace("x@y.test", "")
     assert len((await logins.store.list(Session)).items) == 1
-    assert (await browser.submit(page, email=JO, password=PASSWORD, chosen=NEW, again=NEW)).status == 200
+    assert (
+        await browser.submit(page, email=JO, password=PASSWORD, new_password=NEW, repeated_password=NEW)
+    ).status == 200
     assert not (await logins.store.list(Session)).items
     assert await logins.services.passwords.verify(user_id(JO), Secret(NEW))
     entries = (await logins.store.read("audit", "system")).entries
@@ -236,7 +242,7 @@ async def test_a_user_who_knows_the_present_password_changes_it(logins: LoginEnv
 @options(logins_per_minute=2)
 async def test_guessing_the_present_password_is_limited_together_with_logging_in(logins: LoginEnvironment) -> None:
     browser = logins.browser()
-    form = {"email": JO, "password": "wrong password", "chosen": NEW, "again": NEW}
+    form = {"email": JO, "password": "wrong password", "new_password": NEW, "repeated_password": NEW}
     statuses = [(await browser.post(PATH, form)).status for _ in range(3)]
     assert statuses == [401, 401, 429]
     assert (await browser.submit(await browser.authorize(), email=JO, password=PASSWORD)).status == 429
@@ -279,7 +285,7 @@ async def test_a_link_for_somebody_without_a_password_gives_them_one(logins: Log
     await logins.user("new@example.com")
     browser = logins.browser()
     page = await browser.get(PATH, await link_of(logins, "New@Example.com"))
-    await browser.submit(page, chosen=NEW, again=NEW)
+    await browser.submit(page, new_password=NEW, repeated_password=NEW)
     answer = await browser.submit(await browser.authorize(), email="new@example.com", password=NEW)
     assert "code" in sent_to(answer)
 

@@ -59,7 +59,7 @@ EXPECTED = {
 """What customers have to be told at least once for this to be a test."""
 RARE = {"GET 302", "GET 404", "POST 403"}
 """What they have to be told, too, if it is long enough."""
-ELSEWHERE = {"come_back"}
+ELSEWHERE = {"complete_login"}
 """Operations that nobody can use here: there is no provider to come back from."""
 JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(seconds=40))
 OFF = (timedelta(minutes=20), timedelta(hours=3), timedelta(days=1), timedelta(days=3), timedelta(days=12))

@@ -100,7 +100,7 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     """The previous addresses that the server no longer has, until it has others."""
     has_server: bool = False
     """Whether the server was created once: if it is missing now, another program deleted it."""
-    remade: int = 0
+    recreations: int = 0
     """Number of times that the server disappeared from the provider and was created again."""
     applied: AppliedSpec | None = None
     """None until the server was provisioned."""

@@ -34,7 +34,7 @@ from remuda.store.logs import Log, Record
 DEFAULT_LIFETIME = timedelta(minutes=15)
 MAX_LIFETIME = timedelta(hours=1)
 
-_CONTEXT = "identity/operator-request"
+_CONTEXT = "operator token request"
 _VALID_FOR = timedelta(seconds=60)
 _NOT_OURS = "The request was sealed with other keys: run the command with the data directory of this system."
 _STALE = "The request is older than a minute, or its clock is ahead: run the command again."

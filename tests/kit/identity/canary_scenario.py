@@ -142,7 +142,7 @@ class Scene:
         verifier = self.canaries.add("wrong-verifier-canary-" + "x" * 43)
         await self.token({**form, "code_verifier": verifier}, 400)
         page = await browser.get("/oauth2/v2/authorization", request(client_id=client["client_id"], **asked))
-        sent = await browser.submit(page, button=("known", "yes"))
+        sent = await browser.submit(page, button=("continue_as_current", "yes"))
         code = self.canaries.add(sent_to(sent)["code"], f"POST {LOGIN}")
         tokens = await self.token({**form, "code": code, "code_verifier": self.canaries.add(VERIFIER)})
         await self._use(tokens, client)
@@ -168,7 +168,7 @@ class Scene:
         self.canaries.add(device["device_code"], f"POST {path}")
         self.canaries.add(device["user_code"], f"POST {path}", "POST /oauth2/v2/device")
         page = await browser.submit(await browser.get("/oauth2/v2/device"), user_code=device["user_code"])
-        done = await browser.submit(page, button=("answer", "approve"))
+        done = await browser.submit(page, button=("decision", "approve"))
         assert done.status == 200, done.body
         await self.token({"grant_type": DEVICE, "device_code": device["device_code"], **client})
 
@@ -181,8 +181,8 @@ class Scene:
         browser = Browser(self.ask())
         page = await browser.get("/oauth2/v2/password", {"link": link})
         chosen = self.canaries.add(CHOSEN)
-        assert (await browser.submit(page, chosen=chosen, again=chosen)).status == 200
-        form = {"email": ANN, "password": WRONG, "chosen": chosen, "again": chosen}
+        assert (await browser.submit(page, new_password=chosen, repeated_password=chosen)).status == 200
+        form = {"email": ANN, "password": WRONG, "new_password": chosen, "repeated_password": chosen}
         assert (await browser.post("/oauth2/v2/password", form)).status == 401
 
     async def break_glass(self) -> None:

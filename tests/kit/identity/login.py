@@ -40,7 +40,7 @@ from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
 
 ISSUER = "https://remuda.test/identity"
-COOKIE, FAMILIAR = "__Host-remuda-browser", "__Host-remuda-familiar"
+COOKIE, KNOWN_BROWSER = "__Host-remuda-browser", "__Host-remuda-known-browser"
 CHEAP = Argon2Parameters(memory_kib=8, time_cost=1)
 
 CONSOLE = "a1111111-0000-4000-8000-000000000001"

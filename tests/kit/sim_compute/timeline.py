@@ -56,10 +56,10 @@ def _check_life(entries: Iterable[Entry], id_: str, history: ComputeHistory) -> 
         elif event in ANEW and not any(_is_same(entry, other) for other in anew):
             anew.append(entry)
             assert len(anew) < sum(each in CHANGES for each in seen), told
-        elif event == "ServerMade":
+        elif event == "ServerCreated":
             assert "OperationDone" in seen, told
-        elif event == "MadeAgain":
-            assert "ServerMade" in seen, told
+        elif event == "ServerRecreated":
+            assert "ServerCreated" in seen, told
             is_disturbed = any(server.startswith(f"server-{id_}.") for server in history.disturbed)
             assert id_ in history.undercut or is_disturbed, told
         seen.append(event)

@@ -95,7 +95,7 @@ class Guests(TokenHolder):
         if self._noted("GET", DEVICE, shown).status != 200 or b'value="approve"' not in shown.body:
             return
         answer = self.one_of(("approve", "approve", "deny"))
-        said = self._noted("POST", DEVICE, await browser.submit(shown, button=("answer", answer)))
+        said = self._noted("POST", DEVICE, await browser.submit(shown, button=("decision", answer)))
         form = {"grant_type": DEVICE_GRANT, "device_code": begun.json["device_code"], "client_id": CLI}
         given: list[Session] = []
         for _ in range(2):
@@ -158,7 +158,7 @@ class Guests(TokenHolder):
         for session in mine:
             session.may_have_ended = True
         with self.history.asking({("password", "person", guest): chosen}) as asked:
-            form = {"link": secret, "chosen": chosen, "again": chosen}
+            form = {"link": secret, "new_password": chosen, "repeated_password": chosen}
             reply = await self.send("POST", "/oauth2/v2/password", form=form, token="")
             asked.verdict = verdict_of(reply)
         if asked.verdict == "yes":

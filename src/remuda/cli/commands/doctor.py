@@ -86,7 +86,7 @@ def _summary(findings: Sequence[Finding]) -> str:
 
 _SKEW = timedelta(seconds=5)
 _MAX_NAMES = 5
-_RELEASED_BY = {"orphans": "region", "leftovers": "compute", "strays": "compute"}
+_RELEASED_BY = {"orphans": "region", "previous-servers": "compute", "compute-orphans": "compute"}
 """Services that resume deletions, by the controller that has paused."""
 
 StoredDocument = Mapping[str, Any]

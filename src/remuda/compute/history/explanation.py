@@ -38,7 +38,7 @@ _PAGE = 100
 _MOST_PAGES = 20
 _MOST_PAGES_OF_KNOWN = 500
 """For an instance that exists or existed: each create that is rejected because of its name leaves three entries."""
-_POWER_EVENTS = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
+_POWER_EVENTS = {"Started", "Stopped", "Rebooted", "Replacing", "ServerRecreated"}
 """Events that decide whether an instance should run: requests, and a new server, which runs."""
 _DELETION_EVENTS = {"DeletionRequested", "NetworkDeleted", "CreateRolledBack"}
 
@@ -130,7 +130,7 @@ def _tombstone(entry: Entry) -> Tombstone | None:
 
 _GENERAL = {"", "Provisioning", "Deprovisioning", "Pending"}
 """Reasons of an instance beside which its server may have a more exact one."""
-_OBSERVED_NOW = {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"}
+_OBSERVED_NOW = {"AmbiguousServer", "NetworkDeleting", "NetworkNotFound", "Paused"}
 """Reasons that are derived from the present servers and network instead of the stored condition."""
 _FIRST_RECONCILE = timedelta(minutes=5)
 """The time within which a running controller reconciles a new instance."""
@@ -262,7 +262,7 @@ def _network(known: ExplanationInput) -> Iterator[WaitRead]:
     if known.servers is None:
         return
     if known.network is None:
-        yield wait_of("NetworkGone", detail=f"its id is {network_of(known.instance)}")
+        yield wait_of("NetworkNotFound", detail=f"its id is {network_of(known.instance)}")
     elif is_deleting(known.network):
         yield wait_of("NetworkDeleting", detail=f"its name is {known.network.metadata.name}")
 
@@ -278,7 +278,7 @@ def _server(known: ExplanationInput) -> Iterator[WaitRead]:
     if reason and reason not in _OBSERVED_NOW:
         yield _overdue(wait_of(reason, since=since, detail=message), find_condition(conditions, STALLED), known.now)
     elif not reason and known.servers == [] and instance.status.has_server:
-        yield wait_of("ServerVanished")
+        yield wait_of("ServerMissing")
     elif not reason and (failure := server_failure(instance)) is not None:
         yield wait_of("ServerFailed", since=failure.last_transition_time, detail=failure.message)
 

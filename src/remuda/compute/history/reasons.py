@@ -119,10 +119,10 @@ REASONS: Mapping[str, Reason] = {
         "controller",
         "If the instance is needed, create it on another network.",
     ),
-    "NetworkGone": Reason(
+    "NetworkNotFound": Reason(
         "The network does not exist", "user", "Delete the instance, and create it on another network.", _UNKNOWN_S
     ),
-    "ServerVanished": Reason(
+    "ServerMissing": Reason(
         "The server disappeared from the provider",
         "controller",
         "When its absence is confirmed, it is created again, and the data on its root disk is lost.",

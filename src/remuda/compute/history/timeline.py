@@ -33,16 +33,16 @@ _MESSAGES: Mapping[str, str] = {
     "DeletionRequested": "Deletion was requested by {actor}.",
     "Started": "The instance was started by {actor}.",
     "Stopped": "The instance was stopped by {actor}.",
-    "SnapshotMade": "Snapshot {image} was created by {actor}.",
-    "KeyHandedOut": "The private SSH key was read by {actor}.",
+    "SnapshotCreated": "Snapshot {image} was created by {actor}.",
+    "KeyRead": "The private SSH key was read by {actor}.",
     "ConsoleOpened": "The address of the console was read by {actor}.",
     "NetworkDeleted": "Network {network} is being deleted, and the instance with it.",
-    "ServerMade": "The server was created.",
+    "ServerCreated": "The server was created.",
     "ServerChanged": "The server was updated: {fields}.",
-    "LeftoverRemoved": "The server of an earlier instance of this name was deleted.",
+    "PreviousServerDeleted": "The server of an earlier instance of this name was deleted.",
     "Rebuilding": "The server is being rebuilt from image {image}. Data on its root disk is lost.",
     "Replacing": "The server is being replaced by one with the same addresses. Data on its root disk is lost.",
-    "TakenBack": "The replacement of the server was cancelled. The server stays as it is.",
+    "ReplacementCancelled": "The replacement of the server was cancelled. The server stays as it is.",
     "Rebuilt": "The server was rebuilt or replaced.",
     "RebuildFailed": "The server could not be rebuilt or replaced: {message}.",
     "AmbiguousServer": "It is not clear which server belongs to the instance, so none is changed: {servers}.",
@@ -175,7 +175,7 @@ _RENDERED: Mapping[str, Callable[[Facts], str]] = {
     "ConditionChanged": _condition,
     "OperationUndoing": _undoing,
     "ChangeRequested": _changed,
-    "MadeAgain": _created_again,
+    "ServerRecreated": _created_again,
     "Rebooted": _rebooted,
 }
 
@@ -254,7 +254,14 @@ def _state(operation: Operation, index: int, failed: int | None) -> StepState:
 
 
 _OBSERVED_CONDITIONS = {"Healthy", "Drifted"}
-_OBSERVATIONS = {"MadeAgain", "AddressesChanged", "AmbiguousServer", "NetworkDeleted", "LeftoverRemoved", "Finding"}
+_OBSERVATIONS = {
+    "ServerRecreated",
+    "AddressesChanged",
+    "AmbiguousServer",
+    "NetworkDeleted",
+    "PreviousServerDeleted",
+    "Finding",
+}
 """Events that report what was observed."""
 _NAMED_FACTS = {
     "event",

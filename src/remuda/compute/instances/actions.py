@@ -60,7 +60,7 @@ class Actions:
         found, server, caller = await self._server(context, "update", instance)
         snapshot = ServerSnapshot(metadata=with_provenance(body.metadata, instance), spec=SnapshotCreateSpec())
         image = await self.region.api.snapshot_server(caller, server, snapshot)
-        await self._record(context, found, "SnapshotMade", image=image.metadata.id)
+        await self._record(context, found, "SnapshotCreated", image=image.metadata.id)
         return image
 
     async def ssh_key(self, context: Context, instance: str) -> SshKeyRead:
@@ -70,7 +70,7 @@ class Actions:
             raise NotFound("SSH key of the instance", instance)
         server, caller = await self._target(context, found)
         key = await self.region.api.get_server_ssh_key(caller, server)
-        await self._record(context, found, "KeyHandedOut")
+        await self._record(context, found, "KeyRead")
         return SshKeyRead(private_key=key.private_key)
 
     async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:

@@ -210,12 +210,12 @@ _CREATING = Requeue(POLL_S, message="the server is being created", report_after_
 
 def cleanup_guard(ports: ReconcilePorts) -> DeletionGuard:
     """Return the deletion guard for servers of previous incarnations."""
-    return DeletionGuard("leftovers", ComputeInstance, ports=ports)
+    return DeletionGuard("previous-servers", ComputeInstance, ports=ports)
 
 
 def recreated_event(instance: ComputeInstance, run: ReconcileContext, why: str) -> Record:
     """Return the event of a server that is created again, from its image and running."""
-    return run.event(instance, "MadeAgain", why=why, lost="disk", was=instance.status.power_state)
+    return run.event(instance, "ServerRecreated", why=why, lost="disk", was=instance.status.power_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +244,8 @@ class ServerCreation:
         for server in active:
             await self.region.delete_server(server.metadata.id, payer_of(instance))
         entries = [
-            run.event(instance, "LeftoverRemoved", server=each.metadata.id, of=incarnation_of(each)) for each in active
+            run.event(instance, "PreviousServerDeleted", server=each.metadata.id, of=incarnation_of(each))
+            for each in active
         ]
         return Outcome(waiting, instance, entries)
 
@@ -282,11 +283,11 @@ class ServerCreation:
         """Return the reason why no server is created, or not yet."""
         network = await self.region.find_network(network_of(instance))
         if network is None:
-            return Blocked("NetworkGone", "the network was deleted")
+            return Blocked("NetworkNotFound", "the network was deleted")
         if is_deleting(network):
             return Blocked("NetworkDeleting", "the network is being deleted, and the instance with it")
         if instance.status.has_server and not self.absences.record_missing(instance.uid):
-            return Requeue(self.absences.delay_s, "ServerVanished", "the server was not found; confirming that")
+            return Requeue(self.absences.delay_s, "ServerMissing", "the server was not found; confirming that")
         return None
 
     async def _check_exists(self, instance: ComputeInstance) -> None:
@@ -353,7 +354,7 @@ class Convergence:
         now, server = self.clock.now(), asked.server
         facts = {"fields": list(asked.fields), "server": server.metadata.id}
         if asked.rebuild is None:
-            entry = run.event(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
+            entry = run.event(instance, "ServerChanged" if asked.fields else "ReplacementCancelled", **facts)
             is_all = bool(asked.fields) and is_requested(instance, server)
             if is_all and not is_in_progress(server):  # the change does not concern the provider
                 return replace(self._finished(instance, server, run), effect_events=[entry])
@@ -398,8 +399,8 @@ class Convergence:
 def _server_events(instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> list[Record]:
     """Return the events of a server that is observed for the first time, or was created again."""
     if not instance.status.has_server:
-        return [run.event(instance, "ServerMade", server=server.metadata.id)]
-    if server.status.recreations <= instance.status.remade:
+        return [run.event(instance, "ServerCreated", server=server.metadata.id)]
+    if server.status.recreations <= instance.status.recreations:
         return []
     why = "the server disappeared from the provider without a request"
     return [recreated_event(instance, run, why)]

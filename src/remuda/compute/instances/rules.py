@@ -298,7 +298,7 @@ INSTANCE_VIEW = etag_view(read_instance, writable_instance)
 """An instance as JSON, with its ETag."""
 
 
-_SURPLUS = "GivingBack"
+_SURPLUS = "ReleasingQuota"
 _MESSAGE = "unused quota is being released"
 
 

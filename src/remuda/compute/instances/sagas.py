@@ -45,10 +45,10 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str
     """Its id."""
-    wanted: InstanceCreate
+    requested: InstanceCreate
     region: str
     gpus: int
-    by: Requester
+    requester: Requester
     """The caller and payer."""
 
 
@@ -70,17 +70,17 @@ class InstancePorts:
 
 
 def _charge(work: Work[NewInstance]) -> Charge:
-    new, by = work.input, work.input.by
+    new, by = work.input, work.input.requester
     assert by.organization is not None, "it is completed when it is asked for"
     assert by.project is not None, "it is completed when it is asked for"
-    networking, payer = new.wanted.spec.networking, ProjectRef(by.organization, by.project)
+    networking, payer = new.requested.spec.networking, ProjectRef(by.organization, by.project)
     is_public = networking is not None and bool(networking.public_ip)
     return rules.charge_of(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
 
 
 async def _reserve(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
-        await reserve(ports.identity, _charge(work), work.input.by.principal)
+        await reserve(ports.identity, _charge(work), work.input.requester.principal)
     except AlreadyExists:  # something is held for an instance of this name
         raise await _name_taken(ports, work.input) from None
 
@@ -91,7 +91,7 @@ async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
     new = work.input
-    made = rules.new_instance(new.wanted, new.region, new.by.principal, operation=work.id, gpus=new.gpus)
+    made = rules.new_instance(new.requested, new.region, new.requester.principal, operation=work.id, gpus=new.gpus)
     try:
         found = await ports.store.create(made)
     except AlreadyExists:
@@ -104,7 +104,7 @@ async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 async def _name_taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
     found = await find(ports.store, ComputeInstance, new.instance, include_deleting=False)
-    return NameTaken(new.wanted.metadata.name, is_settled=found is not None)
+    return NameTaken(new.requested.metadata.name, is_settled=found is not None)
 
 
 async def _roll_back(ports: InstancePorts, work: Work[NewInstance]) -> None:
@@ -114,7 +114,7 @@ async def _roll_back(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 
 async def _check_network(ports: InstancePorts, work: Work[NewInstance]) -> None:
-    network = await ports.region.find_network(work.input.wanted.spec.network_id)
+    network = await ports.region.find_network(work.input.requested.spec.network_id)
     if network is None or is_deleting(network):
         raise Malformed("network is being deleted")
 
@@ -129,9 +129,9 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
     has_secret=True,  # its user data
     subject=lambda new: (INSTANCE.qualified, new.instance),
     steps=(
-        Step(name="hold-quota", do=_reserve, undo=_release),
-        Step(name="make-instance", do=_create, undo=_roll_back),
-        Step(name="look-at-network", do=_check_network, undo=_do_nothing),
+        Step(name="reserve-quota", do=_reserve, undo=_release),
+        Step(name="create-instance", do=_create, undo=_roll_back),
+        Step(name="recheck-network", do=_check_network, undo=_do_nothing),
     ),
 )
 """Creates an instance."""

@@ -149,7 +149,7 @@ class ServerLookup:
     def over(cls, region: RegionClient, registry: CollectorRegistry) -> "ServerLookup":
         """Return a lookup with its metric in a registry."""
         text = "Requests that found no server of an instance that has one, or several."
-        failed = Counter("remuda_compute_odd_matches", text, ["found"], registry=registry)
+        failed = Counter("remuda_compute_server_lookups_failed", text, ["found"], registry=registry)
         for found in ("none", "several"):
             failed.labels(found)
         return cls(region, failed)

@@ -214,7 +214,7 @@ def _orphan_reason(found: ComputeInstance | None, server: ServerRead) -> OrphanR
 
 def _counts(registry: CollectorRegistry) -> Counter:
     text = "Servers that name an instance which is not there, is another one, or has another server."
-    counts = Counter("remuda_compute_odd_servers", text, ["why"], registry=registry)
+    counts = Counter("remuda_compute_orphan_servers", text, ["why"], registry=registry)
     for why in get_args(OrphanReason):
         counts.labels(why)
     return counts

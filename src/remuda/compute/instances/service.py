@@ -254,14 +254,14 @@ class Instances:
         own_tags(stored_tags(body.metadata), context.principal)
         return NewInstance(
             instance=rules.instance_id(network.metadata.id, body.metadata.name),
-            wanted=body,
+            requested=body,
             region=network.status.region_id,
             gpus=choice.gpus,
-            by=requester_of(payer_principal(context.principal, project)),
+            requester=requester_of(payer_principal(context.principal, project)),
         )
 
     async def _create(self, context: Context, new: NewInstance) -> ComputeInstance:
-        organization = new.wanted.spec.organization_id
+        organization = new.requested.spec.organization_id
         done = await self.operations.run(
             CREATE_INSTANCE,
             id=context.operation,
@@ -284,7 +284,7 @@ class Instances:
         operation = None if found is None else await find(self.store, Operation, found.spec.operation)
         if operation is None or operation.spec.request != context.operation or operation.phase != "done":
             return None
-        if read_input(CREATE_INSTANCE, operation.spec).wanted != body:
+        if read_input(CREATE_INSTANCE, operation.spec).requested != body:
             raise KeyReused
         return found
 

@@ -156,7 +156,7 @@ def projected(instance: ComputeInstance, server: ServerRead, now: datetime) -> C
         addressed.status,
         power_state=_power(instance, server),
         has_server=True,
-        remade=server.status.recreations,
+        recreations=server.status.recreations,
         applied=_applied(instance, server),
     )
     health = server.metadata.health_status_detail
@@ -189,7 +189,7 @@ def _with_drift(instance: ComputeInstance, server: ServerRead, now: datetime) ->
         return _with_condition(instance, DRIFTED, "True", "ChangedAtProvider", server.status.drift, now)
     if find_condition(instance.status.conditions, DRIFTED) is None:
         return instance
-    return _with_condition(instance, DRIFTED, "False", "AsMade", "the server is as requested", now)
+    return _with_condition(instance, DRIFTED, "False", "AsCreated", "the server is as requested", now)
 
 
 def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | None:

@@ -30,7 +30,7 @@ from remuda.resources.conventions import NETWORK
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-_NETWORK_DELETED = {"NetworkGone", "NetworkDeleting"}
+_NETWORK_DELETED = {"NetworkNotFound", "NetworkDeleting"}
 _TWICE = 2
 
 

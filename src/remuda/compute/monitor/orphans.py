@@ -79,7 +79,7 @@ _TWICE = 2
 def orphan_guard(ports: ReconcilePorts) -> DeletionGuard:
     """Return the guard of the deletion of orphans, which are counted relative to the stored instances."""
     return DeletionGuard(
-        "strays", ComputeInstance, ports=ports, settings=DeletionGuardSettings(group=_FEW, overall=_FEW)
+        "compute-orphans", ComputeInstance, ports=ports, settings=DeletionGuardSettings(group=_FEW, overall=_FEW)
     )
 
 

@@ -119,7 +119,7 @@ class ProviderRequest(msgspec.Struct, frozen=True):
 
     provider: str
     nonce: str
-    verifier: str
+    code_verifier: str
 
 
 class _TokenResponse(msgspec.Struct, frozen=True):
@@ -142,8 +142,8 @@ class Federation:
         self._client = ProviderClient(fetch=fetch, clock=clock)
 
     def new_request(self, provider: OAuth2Provider) -> ProviderRequest:
-        nonce, verifier = (new_secret(self._randomness).reveal() for _ in range(2))
-        return ProviderRequest(provider.name, nonce, verifier)
+        nonce, code_verifier = (new_secret(self._randomness).reveal() for _ in range(2))
+        return ProviderRequest(provider.name, nonce, code_verifier)
 
     async def authorization_url(
         self, provider: OAuth2Provider, request: ProviderRequest, *, state: str, parameters: Mapping[str, str]
@@ -157,7 +157,7 @@ class Federation:
             "scope": "openid email",
             "state": state,
             "nonce": request.nonce,
-            "code_challenge": s256(request.verifier),
+            "code_challenge": s256(request.code_verifier),
             "code_challenge_method": "S256",
         }
         sent = {name: value for name, value in {**parameters, **required}.items() if value}
@@ -201,7 +201,7 @@ class Federation:
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self._callback,
-            "code_verifier": request.verifier,
+            "code_verifier": request.code_verifier,
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         methods = metadata.token_endpoint_auth_methods_supported

@@ -21,7 +21,14 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
 from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
-from remuda.identity.login.browser_state import BrowserRequest, BrowserRequestReader, Leaving, Overview, Pending, States
+from remuda.identity.login.browser_state import (
+    AccountPageState,
+    BrowserRequest,
+    BrowserRequestReader,
+    LogoutConfirmation,
+    PendingLogin,
+    States,
+)
 from remuda.identity.login.login_pages import LOGIN_FAILED, Attempts, LoginPages
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, Pages, SessionRow, provider_name
 from remuda.identity.login.passwords import Passwords
@@ -74,19 +81,19 @@ class AccountPage:
         """Show the account of the logged-in user, or the login page."""
         current = await self.logins.find(request.cookie)
         if current is None:
-            return await self.login.show_login(request, Pending())
+            return await self.login.show_login(request, PendingLogin())
         return self.pages.account(
             await self._view(current),
-            state=self.states.seal(Overview(), browser=request.cookie),
-            logout_state=self.states.seal(Leaving(), browser=request.cookie),
+            state=self.states.seal(AccountPageState(), browser=request.cookie),
+            logout_state=self.states.seal(LogoutConfirmation(), browser=request.cookie),
         )
 
     async def change(self, request: BrowserRequest, form: AccountForm) -> HtmlPage | Redirect:
         """End a session, or a login in another browser. One that no longer exists counts as ended."""
-        self.states.open(Overview, form.state, browser=request.cookie)
+        self.states.open(AccountPageState, form.state, browser=request.cookie)
         current = await self.logins.find(request.cookie)
         if current is None:
-            return await self.login.show_login(request, Pending())
+            return await self.login.show_login(request, PendingLogin())
         await self._end_selected(request, current, form)
         return Redirect(f"{self.settings.issuer}{ACCOUNT}")
 
@@ -197,18 +204,18 @@ class PasswordPages:
 
     async def choose(self, request: BrowserRequest, form: PasswordForm) -> HtmlPage:
         """Set a new password from the form."""
-        chosen = form.chosen or Secret("")
+        new_password = form.new_password or Secret("")
         if form.link:
             user = await self.passwords.user_of_link(form.link)
             if problem := _mismatch(form):
                 return self._retry(form, user.spec.subject, problem)
             log = await self.records.succeeded(request, user)
             try:
-                await self.passwords.set_by_link(form.link, chosen, log=log)
+                await self.passwords.set_by_link(form.link, new_password, log=log)
             except Invalid as invalid:
                 return self._retry(form, user.spec.subject, invalid.message)
             return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
-        return await self._change_with_password(request, form, chosen)
+        return await self._change_with_password(request, form, new_password)
 
     async def _link_records(self, context: Context, user: User) -> Sequence[Record]:
         """Return audit records for the user's organizations and, last, for the system, which also receives failures."""
@@ -216,7 +223,9 @@ class PasswordPages:
         audited = (context.audit(PASSWORD.plural, user.name, organization=each) for each in organizations)
         return [record for records in audited for record in records]
 
-    async def _change_with_password(self, request: BrowserRequest, form: PasswordForm, chosen: Secret) -> HtmlPage:
+    async def _change_with_password(
+        self, request: BrowserRequest, form: PasswordForm, new_password: Secret
+    ) -> HtmlPage:
         account = user_id(form.email)
         self.attempts.password(account, peer=request.peer, browser=request.known_browser.id_for(account))
         is_valid = await self.passwords.verify(account, form.password or Secret(""))
@@ -228,7 +237,7 @@ class PasswordPages:
             return self._retry(form, form.email, problem)
         try:
             log = await self.records.succeeded(request, user)
-            await self.passwords.set_password(user.name, chosen, log=log)
+            await self.passwords.set_password(user.name, new_password, log=log)
         except Invalid as invalid:
             return self._retry(form, form.email, invalid.message)
         return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
@@ -238,4 +247,4 @@ class PasswordPages:
 
 
 def _mismatch(form: PasswordForm) -> str:
-    return "" if form.chosen == form.again else "The two new passwords differ: enter them again."
+    return "" if form.new_password == form.repeated_password else "The two new passwords differ: enter them again."

@@ -14,7 +14,7 @@ With an https issuer the cookie names begin with `__Host-`.
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -75,7 +75,7 @@ class BrowserCookie(Cookie):
 KNOWN_BROWSER_LIFETIME = timedelta(days=180)
 """Validity of the known-browser cookie after the last login."""
 
-_CONTEXT = "familiar browser"
+_CONTEXT = "known browser"
 _MAX_ACCOUNTS, _MAX_COOKIE_BYTES = 4, 2048
 
 
@@ -101,7 +101,7 @@ class KnownBrowserCookie:
     """Sealed cookie with the accounts of a known browser."""
 
     def __init__(self, issuer: str, *, sealer: Sealer, clock: Clock, randomness: Randomness) -> None:
-        self._cookie = Cookie(issuer, "remuda-familiar")
+        self._cookie = Cookie(issuer, "remuda-known-browser")
         self._sealer, self._clock, self._randomness = sealer, clock, randomness
 
     def read(self, header: str) -> KnownBrowser:
@@ -162,39 +162,52 @@ class BrowserRequestReader:
         )
 
 
-class Pending(msgspec.Struct, frozen=True, omit_defaults=True):
+class BrowserState(msgspec.Struct, frozen=True):
+    """Base of the states that are sealed to one browser."""
+
+    context: ClassVar[str]
+    """Name of the state in the sealed context."""
+
+
+class PendingLogin(BrowserState, frozen=True, omit_defaults=True):
     """Login in progress, for a client's request, a device's user code, or the account page."""
 
-    request: AuthorizationRequest | None = None
-    device: str = ""
-    expected: str = ""
+    context: ClassVar[str] = "login"
+    authorization: AuthorizationRequest | None = None
+    user_code: str = ""
+    expected_subject: str = ""
     """Subject of the client's `id_token_hint`, or empty. Any other user is rejected."""
 
     def expects(self, subject: str) -> bool:
         """Tell whether this user satisfies the `id_token_hint`."""
-        return self.expected in {"", subject}
+        return self.expected_subject in {"", subject}
 
 
-class Flight(msgspec.Struct, frozen=True):
+class ProviderLogin(BrowserState, frozen=True):
     """Login in progress at an external provider."""
 
-    pending: Pending
-    ticket: ProviderRequest
+    context: ClassVar[str] = "provider login"
+    pending: PendingLogin
+    request: ProviderRequest
 
 
-class Pairing(msgspec.Struct, frozen=True):
+class DeviceConfirmation(BrowserState, frozen=True):
     """Confirmation of a device by the user who is logged in with this cookie."""
 
-    device: str
+    context: ClassVar[str] = "device confirmation"
+    user_code: str
 
 
-class Overview(msgspec.Struct, frozen=True):
+class AccountPageState(BrowserState, frozen=True):
     """Account page that was rendered for this login."""
 
+    context: ClassVar[str] = "account page"
 
-class Leaving(msgspec.Struct, frozen=True, omit_defaults=True):
+
+class LogoutConfirmation(BrowserState, frozen=True, omit_defaults=True):
     """Confirmation of a logout, and the location to redirect to afterwards."""
 
+    context: ClassVar[str] = "logout confirmation"
     location: str = ""
 
 
@@ -203,7 +216,7 @@ def form_query(sent: msgspec.Struct) -> str:
     return urlencode([(name, value) for name, value in msgspec.structs.asdict(sent).items() if value])
 
 
-StateT = TypeVar("StateT", bound=msgspec.Struct)
+StateT = TypeVar("StateT", bound=BrowserState)
 
 STATE_LIFETIME = timedelta(minutes=10)
 
@@ -225,7 +238,7 @@ class States:
     def __init__(self, *, sealer: Sealer, clock: Clock) -> None:
         self._sealer, self._clock = sealer, clock
 
-    def seal(self, state: msgspec.Struct, *, browser: str) -> str:
+    def seal(self, state: BrowserState, *, browser: str) -> str:
         """Seal a state for the browser with this cookie."""
         assert browser, "a state belongs to a browser"
         expires = int((self._clock.now() + STATE_LIFETIME).timestamp())
@@ -246,5 +259,5 @@ class States:
         return content.state
 
 
-def _context(kind: type[msgspec.Struct], browser: str) -> str:
-    return f"browser state {kind.__name__} of {token_hash(browser)}"
+def _context(kind: type[BrowserState], browser: str) -> str:
+    return f"browser state {kind.context} of {token_hash(browser)}"

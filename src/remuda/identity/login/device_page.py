@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
-from remuda.identity.login.browser_state import BrowserRequest, BrowserRequestReader, Pairing, Pending, States
+from remuda.identity.login.browser_state import (
+    BrowserRequest,
+    BrowserRequestReader,
+    DeviceConfirmation,
+    PendingLogin,
+    States,
+)
 from remuda.identity.login.login_pages import Attempts, LoginPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.redirect import ACCOUNT
@@ -54,9 +60,9 @@ class DevicePage:
         if grant is None:
             return self.pages.device(code=code, problem=_UNKNOWN, status=_BAD_REQUEST)
         if current is None:
-            return await self.login.show_login(request, Pending(device=code))
+            return await self.login.show_login(request, PendingLogin(user_code=code))
         return self.pages.approve(
-            state=self.states.seal(Pairing(code), browser=request.cookie),
+            state=self.states.seal(DeviceConfirmation(code), browser=request.cookie),
             code=code,
             application=await self.clients.display_name(grant.spec.client),
             scope=grant.spec.scope,
@@ -64,14 +70,14 @@ class DevicePage:
         )
 
     async def _decide(self, request: BrowserRequest, form: DeviceForm) -> HtmlPage:
-        confirmation = self.states.open(Pairing, form.state, browser=request.cookie)
+        confirmation = self.states.open(DeviceConfirmation, form.state, browser=request.cookie)
         current = await self.logins.find(request.cookie)
         if current is None:
             return self.pages.device(problem="You are no longer logged in: enter the code again.", status=_BAD_REQUEST)
-        if form.answer == "approve":
+        if form.decision == "approve":
             login = current.login.spec
             was_pending = await self.devices.approve(
-                confirmation.device,
+                confirmation.user_code,
                 user=current.user.name,
                 authenticated=login.authenticated,
                 provider=login.provider,
@@ -80,7 +86,7 @@ class DevicePage:
             message = ("The device is connected", "Return to your device, which continues automatically.")
         else:
             log = await self.records.denied(request, current.user)
-            was_pending = await self.devices.deny(confirmation.device, log=log)
+            was_pending = await self.devices.deny(confirmation.user_code, log=log)
             message = ("The device was denied", "It has no access to your account. You can close this page.")
         if not was_pending:
             return self.pages.device(problem=_UNKNOWN, status=_BAD_REQUEST)

@@ -40,10 +40,10 @@ from remuda.identity.login.browser_state import (
     BrowserCookie,
     BrowserRequest,
     BrowserRequestReader,
-    Flight,
     KnownBrowserCookie,
-    Leaving,
-    Pending,
+    LogoutConfirmation,
+    PendingLogin,
+    ProviderLogin,
     States,
     form_query,
 )
@@ -134,7 +134,7 @@ class LoginPages:
     ) -> HtmlPage | Redirect:
         """Handle an authorization request: redirect to the client, or show the login page."""
         client = check_redirect_uri(request, await self.clients.find(request.client_id))
-        pending = Pending(request)
+        pending = PendingLogin(request)
         try:
             check_request(request, client)
         except OAuthError as error:
@@ -144,7 +144,7 @@ class LoginPages:
         hint = await read_id_token_hint(self.tokens, request.id_token_hint)
         current = await self.logins.find(browser.cookie)
         if hint is not None:
-            pending = Pending(msgspec.structs.replace(request, id_token_hint=""), expected=hint.sub)
+            pending = PendingLogin(msgspec.structs.replace(request, id_token_hint=""), expected_subject=hint.sub)
         if current is not None and await self.redirects.can_skip_login_page(pending, current):
             return Redirect(await self.redirects.location(pending, current))
         if "none" in prompts(request):
@@ -156,7 +156,7 @@ class LoginPages:
         return await self.show_login(browser, pending, client)
 
     async def show_login(
-        self, browser: BrowserRequest, pending: Pending, client: OAuth2Client | None = None
+        self, browser: BrowserRequest, pending: PendingLogin, client: OAuth2Client | None = None
     ) -> HtmlPage | Redirect:
         """Show our login page, or redirect to that of the client."""
         value = browser.cookie or self.cookie.new_value(self.randomness)
@@ -164,7 +164,7 @@ class LoginPages:
         state = self.states.seal(pending, browser=value)
         if client is not None and client.spec.login_uri:
             return Redirect(await self._client_login_uri(client.spec.login_uri, state), cookies=cookies)
-        email = (pending.request.login_hint if pending.request else "") or pending.expected
+        email = (pending.authorization.login_hint if pending.authorization else "") or pending.expected_subject
         page = await self._page(browser, pending, state, email=email)
         return msgspec.structs.replace(page, cookies=cookies)
 
@@ -172,29 +172,29 @@ class LoginPages:
         """Handle the login form."""
         if not browser.cookie and form.password is None:
             return self.pages.resubmit(state=form.state, email=form.email, provider=form.provider)
-        pending = self.states.open(Pending, form.state, browser=browser.cookie)
-        if form.known:
+        pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)
+        if form.continue_as_current:
             current = await self.logins.find(browser.cookie)
             if current is not None and self.redirects.is_sufficient(pending, current):
                 return Redirect(await self.redirects.location(pending, current))
         if form.password is not None:
             return await self._log_in_with_password(browser, pending, form, form.password)
-        if form.stay:
+        if form.use_password:
             return await self._page(browser, pending, form.state, email=form.email)
         return await self._log_in_with_provider(browser, pending, form)
 
     async def callback(self, browser: BrowserRequest, query: CallbackQuery) -> HtmlPage | Redirect:
         """Complete a login at an external provider."""
-        attempt = self.states.open(Flight, query.state, browser=browser.cookie)
+        attempt = self.states.open(ProviderLogin, query.state, browser=browser.cookie)
         try:
-            user = await self._provider_user(attempt.ticket, query)
+            user = await self._provider_user(attempt.request, query)
         except OAuthError as error:
             await self.records.failed(browser, None)
             return self.redirects.error_response(attempt.pending, error)
-        return await self._complete(browser, attempt.pending, user, provider=attempt.ticket.provider)
+        return await self._complete(browser, attempt.pending, user, provider=attempt.request.provider)
 
     async def _log_in_with_password(
-        self, browser: BrowserRequest, pending: Pending, form: LoginForm, password: Secret
+        self, browser: BrowserRequest, pending: PendingLogin, form: LoginForm, password: Secret
     ) -> HtmlPage | Redirect:
         account = user_id(form.email)
         self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
@@ -208,7 +208,7 @@ class LoginPages:
         return await self._complete(browser, pending, user, provider="")
 
     async def _log_in_with_provider(
-        self, browser: BrowserRequest, pending: Pending, form: LoginForm
+        self, browser: BrowserRequest, pending: PendingLogin, form: LoginForm
     ) -> HtmlPage | Redirect:
         """Redirect to the provider that was chosen, or that of the address's domain.
 
@@ -230,25 +230,25 @@ class LoginPages:
         return await self._redirect_to_provider(browser, pending, provider, form.email)
 
     async def _redirect_to_provider(
-        self, browser: BrowserRequest, pending: Pending, provider: OAuth2Provider, email: str
+        self, browser: BrowserRequest, pending: PendingLogin, provider: OAuth2Provider, email: str
     ) -> HtmlPage | Redirect:
-        ticket = self.federation.new_request(provider)
-        state = self.states.seal(Flight(pending, ticket), browser=browser.cookie)
-        parameters = provider_parameters(pending.request, email)
-        location = self.federation.authorization_url(provider, ticket, state=state, parameters=parameters)
+        request = self.federation.new_request(provider)
+        state = self.states.seal(ProviderLogin(pending, request), browser=browser.cookie)
+        parameters = provider_parameters(pending.authorization, email)
+        location = self.federation.authorization_url(provider, request, state=state, parameters=parameters)
         try:
             return Redirect(await location)
         except OAuthError as error:
             return self.redirects.error_response(pending, error)
 
-    async def _provider_user(self, ticket: ProviderRequest, query: CallbackQuery) -> User:
+    async def _provider_user(self, request: ProviderRequest, query: CallbackQuery) -> User:
         """Return the active user whom the provider has authenticated, or raise OAuthError."""
-        provider = await self.providers.find(ticket.provider)
+        provider = await self.providers.find(request.provider)
         if provider is None:
             raise OAuthError("access_denied", "the provider no longer exists")
         if query.error or not query.code:
             raise OAuthError("access_denied", "the provider rejected the login")
-        email = await self.federation.verified_email(provider, ticket, code=query.code, issuer=query.iss)
+        email = await self.federation.verified_email(provider, request, code=query.code, issuer=query.iss)
         user = await find(self.store, User, user_id(email), include_deleting=False)
         if user is None:
             raise OAuthError("access_denied", "user not found")
@@ -257,7 +257,7 @@ class LoginPages:
             raise OAuthError("access_denied", "user is not active")
         return user
 
-    async def _complete(self, browser: BrowserRequest, pending: Pending, user: User, *, provider: str) -> Redirect:
+    async def _complete(self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str) -> Redirect:
         """Log the user in, and replace the browser's cookie."""
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = await self.records.succeeded(browser, user)
@@ -268,7 +268,14 @@ class LoginPages:
         return Redirect(await self.redirects.location(pending, current), cookies=tuple(cookies))
 
     async def _page(
-        self, browser: BrowserRequest, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
+        self,
+        browser: BrowserRequest,
+        pending: PendingLogin,
+        state: str,
+        *,
+        email: str,
+        problem: str = "",
+        status: int = 200,
     ) -> HtmlPage:
         current = await self.logins.find(browser.cookie)
         is_known = current is not None and self.redirects.is_sufficient(pending, current)
@@ -282,10 +289,10 @@ class LoginPages:
             status=status,
         )
 
-    async def _application(self, pending: Pending) -> str:
-        if pending.request is None:
+    async def _application(self, pending: PendingLogin) -> str:
+        if pending.authorization is None:
             return ""
-        return await self.clients.display_name(pending.request.client_id)
+        return await self.clients.display_name(pending.authorization.client_id)
 
     async def _client_login_uri(self, login_uri: str, state: str) -> str:
         types = sorted({each.spec.type for each in await self.providers.platform()})
@@ -323,12 +330,12 @@ class LogoutPages:
         location = _post_logout_location(request, await self._client(request, hint))
         current = await self.logins.find(browser.cookie)
         if current is not None and not (hint is not None and hint.sub == current.user.spec.subject):
-            state = self.states.seal(Leaving(location), browser=browser.cookie)
+            state = self.states.seal(LogoutConfirmation(location), browser=browser.cookie)
             return self.pages.logout(state=state, known=current.user.spec.subject)
         return await self._end(browser, current, location)
 
     async def _confirmed(self, browser: BrowserRequest, confirmation: str) -> HtmlPage | Redirect:
-        confirmed = self.states.open(Leaving, confirmation, browser=browser.cookie)
+        confirmed = self.states.open(LogoutConfirmation, confirmation, browser=browser.cookie)
         current = await self.logins.find(browser.cookie)
         return await self._end(browser, current, confirmed.location)
 

@@ -19,7 +19,7 @@ from remuda.identity.login.authorization import (
     response_location,
 )
 from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
-from remuda.identity.login.browser_state import Pending
+from remuda.identity.login.browser_state import PendingLogin
 from remuda.identity.login.pages import Pages
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import AuthorizationCodes
@@ -44,13 +44,13 @@ class LoginRedirects:
     codes: AuthorizationCodes
     clients: Clients
 
-    async def can_skip_login_page(self, pending: Pending, current: ActiveLogin) -> bool:
+    async def can_skip_login_page(self, pending: PendingLogin, current: ActiveLogin) -> bool:
         """Tell whether a code can be issued without user interaction.
 
         A public client on the user's machine always needs it: other programs on that machine could impersonate it (RFC
         8252, section 8.6).
         """
-        request = pending.request
+        request = pending.authorization
         if request is None or "consent" in prompts(request) or not self.is_sufficient(pending, current):
             return False
         client = await self.clients.find(request.client_id)
@@ -58,31 +58,31 @@ class LoginRedirects:
             return False
         return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(current.user.name))
 
-    def is_sufficient(self, pending: Pending, current: ActiveLogin) -> bool:
+    def is_sufficient(self, pending: PendingLogin, current: ActiveLogin) -> bool:
         """Tell whether the login is of the expected user, and recent enough for the request."""
-        request = pending.request
+        request = pending.authorization
         is_recent = request is None or is_fresh(request, current.login.spec.authenticated, self.clock.now())
         return is_recent and pending.expects(current.user.spec.subject)
 
-    async def location(self, pending: Pending, current: ActiveLogin) -> str:
+    async def location(self, pending: PendingLogin, current: ActiveLogin) -> str:
         """Return the location to which the logged-in user is redirected."""
         issuer = self.settings.issuer
-        if pending.request is None:
-            device = f"/oauth2/v2/device?{urlencode({'user_code': pending.device})}"
-            return f"{issuer}{device if pending.device else ACCOUNT}"
+        if pending.authorization is None:
+            device = f"/oauth2/v2/device?{urlencode({'user_code': pending.user_code})}"
+            return f"{issuer}{device if pending.user_code else ACCOUNT}"
         if not pending.expects(current.user.spec.subject):
-            return error_location(pending.request, issuer, user_mismatch())
-        code = await self.codes.issue(_code(pending.request, current))
-        return response_location(pending.request, issuer, {"code": code.reveal()})
+            return error_location(pending.authorization, issuer, user_mismatch())
+        code = await self.codes.issue(_code(pending.authorization, current))
+        return response_location(pending.authorization, issuer, {"code": code.reveal()})
 
-    def error_response(self, pending: Pending, error: OAuthError) -> HtmlPage | Redirect:
+    def error_response(self, pending: PendingLogin, error: OAuthError) -> HtmlPage | Redirect:
         """Redirect to the client with an error, or show it if no client is involved."""
-        if pending.request is None:
+        if pending.authorization is None:
             text = error.message[:1].upper() + error.message[1:]
             return self.pages.message(
                 "You are not logged in", f"{text}.", status=_FORBIDDEN, leads=("Try again", ACCOUNT)
             )
-        return Redirect(error_location(pending.request, self.settings.issuer, error))
+        return Redirect(error_location(pending.authorization, self.settings.issuer, error))
 
 
 def user_mismatch() -> OAuthError:

@@ -45,7 +45,7 @@ async def log_in(login: LoginPages, call: Call[Nothing, Nothing, LoginForm]) -> 
     return await login.login(login.requests.read(call, "POST", "/oauth2/v2/login"), call.body)
 
 
-async def come_back(login: LoginPages, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
+async def complete_login(login: LoginPages, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
     """Handle the callback of an external provider."""
     return await login.callback(login.requests.read(call, "GET", "/oidc/callback"), call.query)
 
@@ -125,7 +125,7 @@ ROUTES: list[AnyRoute] = [
     _page("GET", _AUTHORIZATION, authorize, LoginPages, AuthorizationRequest, _AUTHORIZE),
     _page("POST", _AUTHORIZATION, authorize_by_form, LoginPages, AuthorizationRequest, f"{_AUTHORIZE}, by a form"),
     _page("POST", "/oauth2/v2/login", log_in, LoginPages, LoginForm, "Log in with a password or at a provider", 401),
-    _page("GET", "/oidc/callback", come_back, LoginPages, CallbackQuery, "Complete a login at a provider", 403),
+    _page("GET", "/oidc/callback", complete_login, LoginPages, CallbackQuery, "Complete a login at a provider", 403),
     _page("GET", ACCOUNT, show_account, AccountPage, Nothing, "Show the caller's account, or the login page"),
     _page("POST", ACCOUNT, change_account, AccountPage, AccountForm, _END),
     _page("GET", _LOGOUT, log_out, LogoutPages, LogoutRequest, _LOG_OUT),

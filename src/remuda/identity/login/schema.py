@@ -21,9 +21,9 @@ class LoginForm(Parameters, frozen=True):
     email: _Address = ""
     password: Secret | None = None
     provider: _Name = ""
-    known: _Name = ""
+    continue_as_current: _Name = ""
     """Continue as the user who is already logged in."""
-    stay: _Name = ""
+    use_password: _Name = ""
     """Log in with a password instead of the organization's provider."""
 
 
@@ -47,7 +47,7 @@ class DeviceForm(DeviceQuery, frozen=True):
     """User code of a device or, with its state, the user's decision."""
 
     state: _Sealed = ""
-    answer: _Name = ""
+    decision: _Name = ""
 
 
 class AccountForm(Parameters, frozen=True):
@@ -79,8 +79,8 @@ class PasswordForm(PasswordQuery, frozen=True):
 
     email: _Address = ""
     password: Secret | None = None
-    chosen: Secret | None = None
-    again: Secret | None = None
+    new_password: Secret | None = None
+    repeated_password: Secret | None = None
 
 
 class PasswordLinkWrite(Wire, frozen=True):

@@ -66,11 +66,11 @@ async def authorize_device(
     return await oauth.authorize_device(call.body, _authorization(call), peer=call.peer)
 
 
-async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, schema.ShownToken]) -> None:
+async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, schema.TokenReferenceForm]) -> None:
     await oauth.revoke(call.context, call.body, _authorization(call))
 
 
-async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, schema.ShownToken]) -> schema.IntrospectionRead:
+async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, schema.TokenReferenceForm]) -> schema.IntrospectionRead:
     """Return the state of a token."""
     return await oauth.introspect(call.body, _authorization(call))
 
@@ -157,13 +157,13 @@ def _tokens() -> list[AnyRoute]:
             response_type=schema.DeviceAuthorization,
             errors=(401, 429),
         ),
-        _token_endpoint("revoke", "revoke_token", "Revoke a token", revoke, body_type=schema.ShownToken),
+        _token_endpoint("revoke", "revoke_token", "Revoke a token", revoke, body_type=schema.TokenReferenceForm),
         _token_endpoint(
             "introspect",
             "introspect_token",
             "Introspect a token",
             introspect,
-            body_type=schema.ShownToken,
+            body_type=schema.TokenReferenceForm,
             response_type=schema.IntrospectionRead,
         ),
         _endpoint("GET", userinfo, "read_userinfo", summary, read_userinfo, **claims),

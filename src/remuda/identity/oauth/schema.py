@@ -96,7 +96,7 @@ class DeviceAuthorization(_Snake, frozen=True, omit_defaults=False):
     interval: int
 
 
-class ShownToken(ClientForm, frozen=True, kw_only=True):
+class TokenReferenceForm(ClientForm, frozen=True, kw_only=True):
     """Token to be revoked or introspected."""
 
     token: Secret

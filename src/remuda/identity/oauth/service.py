@@ -20,10 +20,10 @@ from remuda.identity.oauth.schema import (
     DeviceAuthorization,
     DeviceAuthorizationForm,
     IntrospectionRead,
-    ShownToken,
     TokenForm,
     TokenQuery,
     TokenRead,
+    TokenReferenceForm,
     UserinfoRead,
 )
 from remuda.identity.rbac.service import Permissions
@@ -80,7 +80,7 @@ class OAuth:
             email_verified=has_email,
         )
 
-    async def revoke(self, context: Context, form: ShownToken, authorization: str) -> None:
+    async def revoke(self, context: Context, form: TokenReferenceForm, authorization: str) -> None:
         """Revoke a token. An invalid or unknown token is no error (RFC 7009)."""
         caller = await self._caller(form, authorization)
         records = self._records(context, caller)
@@ -95,7 +95,7 @@ class OAuth:
         _check_own(caller, client=claims.cid, user=claims.uid, subject=claims.sub)
         await self.tokens.revoke(claims.jti, expires=claims.expires, log=await records.of_revocation(claims))
 
-    async def introspect(self, form: ShownToken, authorization: str) -> IntrospectionRead:
+    async def introspect(self, form: TokenReferenceForm, authorization: str) -> IntrospectionRead:
         """Return the state of a token (RFC 7662), to a service or to the client that it was issued to."""
         caller = await self._caller(form, authorization)
         if isinstance(caller, Bearer) and caller.type != "system":
@@ -156,7 +156,7 @@ class OAuth:
             iss=self.settings.issuer,
         )
 
-    async def _caller(self, form: ShownToken, authorization: str) -> Bearer | str:
+    async def _caller(self, form: TokenReferenceForm, authorization: str) -> Bearer | str:
         """Return the bearer of a token, or the id of an authenticated client."""
         if authorization.lower().startswith("bearer"):
             try:

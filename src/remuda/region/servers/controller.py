@@ -224,7 +224,7 @@ class ServerController:
         existed = bool(server.status.provider_id) and replacement.completed == replacement.started
         if existed and not site.cloud.absence.record_missing(desired.handle):
             message = "confirming that the server disappeared from the provider"
-            return Requeue(site.cloud.absence.delay_s, "ServerVanished", message)
+            return Requeue(site.cloud.absence.delay_s, "ServerMissing", message)
         missing = absent(server, self.clock.now()) if existed else server
         servers = need(site.cloud.provider.servers)
         try:

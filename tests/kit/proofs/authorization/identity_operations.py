@@ -182,7 +182,7 @@ PUBLIC = (
     _open("GET", f"{_OAUTH}/authorization", "authorize", "public", success=400),
     _open("POST", f"{_OAUTH}/authorization", "authorize_by_form", "public", is_form=True, success=400, body=_fields(client_id="nobody", redirect_uri="https://nowhere.example.com/")),
     _open("POST", f"{_OAUTH}/login", "log_in", "public", is_form=True, success=400, body=_fields(state="nonsense", email="user@example.com", password="guessed")),
-    _open("GET", "/oidc/callback", "come_back", "public", success=400),
+    _open("GET", "/oidc/callback", "complete_login", "public", success=400),
     _open("GET", f"{_OAUTH}/logout", "log_out", "public"),
     _open("POST", f"{_OAUTH}/logout", "log_out_by_form", "public", is_form=True, success=302, body=_fields()),
     _open("GET", f"{_OAUTH}/device", "show_device", "public"),
