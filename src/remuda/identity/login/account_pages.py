@@ -30,10 +30,18 @@ from remuda.identity.login.browser_state import (
     States,
 )
 from remuda.identity.login.login_pages import LOGIN_FAILED, Attempts, LoginPages
-from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, Pages, SessionRow, provider_name
+from remuda.identity.login.pages import (
+    AccountView,
+    BrowserRow,
+    MembershipRow,
+    Pages,
+    SessionRow,
+    newest_first,
+    provider_name,
+)
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.login.schema import AccountForm, PasswordForm, PasswordLinkRead
+from remuda.identity.login.schema import AccountForm, PasswordForm, PasswordLinkRead, PasswordQuery
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.names import permission
 from remuda.identity.oauth.clients import Clients
@@ -130,8 +138,8 @@ class AccountPage:
             here=await self._browser(login),
             memberships=await self._memberships(user, scope.organization),
             is_administrator=not scope.organization and role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
-            sessions=sorted([await self._session(each, login) for each in scope.sessions], key=SessionRow.order),
-            elsewhere=sorted([await self._browser(each) for each in others], key=BrowserRow.order),
+            sessions=sorted([await self._session(each, login) for each in scope.sessions], key=newest_first),
+            elsewhere=sorted([await self._browser(each) for each in others], key=newest_first),
             has_password=not scope.organization and await self.passwords.has_password(user.name),
         )
 
@@ -195,12 +203,13 @@ class PasswordPages:
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={created.secret.reveal()}")
         return PasswordLinkRead(link=link, expiry=created.expires)
 
-    async def show(self, request: BrowserRequest, link: str) -> HtmlPage:
+    async def show(self, request: BrowserRequest, query: PasswordQuery) -> HtmlPage:
         """Show the form for a new password."""
-        if not link:
+        if not query.link:
             current = await self.logins.find(request.cookie)
             return self.pages.password(email="" if current is None else current.user.spec.subject)
-        return self.pages.password(link=link, email=(await self.passwords.user_of_link(link)).spec.subject)
+        user = await self.passwords.user_of_link(query.link)
+        return self.pages.password(link=query.link, email=user.spec.subject)
 
     async def choose(self, request: BrowserRequest, form: PasswordForm) -> HtmlPage:
         """Set a new password from the form."""

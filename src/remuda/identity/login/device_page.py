@@ -19,7 +19,7 @@ from remuda.identity.login.browser_state import (
 from remuda.identity.login.login_pages import Attempts, LoginPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.login.schema import DeviceForm
+from remuda.identity.login.schema import DeviceForm, DeviceQuery
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import DeviceGrants
 
@@ -41,12 +41,12 @@ class DevicePage:
     records: LoginAudit
     login: LoginPages
 
-    async def show(self, request: BrowserRequest, code: str) -> HtmlPage | Redirect:
+    async def show(self, request: BrowserRequest, query: DeviceQuery) -> HtmlPage | Redirect:
         """Show the form for the code or, if the link has it and the user is logged in, the confirmation."""
         current = await self.logins.find(request.cookie)
-        if not code or current is None:
-            return self.pages.device(code=code)
-        return await self._look_up(request, code, current)
+        if not query.user_code or current is None:
+            return self.pages.device(code=query.user_code)
+        return await self._look_up(request, query.user_code, current)
 
     async def submit(self, request: BrowserRequest, form: DeviceForm) -> HtmlPage | Redirect:
         """Look a code up, or store the user's decision."""

@@ -129,9 +129,7 @@ class LoginPages:
     tokens: Tokens
     records: LoginAudit
 
-    async def authorize(
-        self, browser: BrowserRequest, request: AuthorizationRequest, *, is_form: bool
-    ) -> HtmlPage | Redirect:
+    async def authorize(self, browser: BrowserRequest, request: AuthorizationRequest) -> HtmlPage | Redirect:
         """Handle an authorization request: redirect to the client, or show the login page."""
         client = check_redirect_uri(request, await self.clients.find(request.client_id))
         pending = PendingLogin(request)
@@ -139,7 +137,7 @@ class LoginPages:
             check_request(request, client)
         except OAuthError as error:
             return self.redirects.error_response(pending, error)
-        if is_form and not browser.cookie:
+        if browser.method == "POST" and not browser.cookie:
             return Redirect(f"{self.settings.issuer}/oauth2/v2/authorization?{form_query(request)}")
         hint = await read_id_token_hint(self.tokens, request.id_token_hint)
         current = await self.logins.find(browser.cookie)
@@ -319,11 +317,11 @@ class LogoutPages:
     tokens: Tokens
     records: LoginAudit
 
-    async def log_out(self, browser: BrowserRequest, request: LogoutRequest, *, is_form: bool) -> HtmlPage | Redirect:
+    async def log_out(self, browser: BrowserRequest, request: LogoutRequest) -> HtmlPage | Redirect:
         """Log the user out, or show the confirmation."""
         if request.confirmation:
             return await self._confirmed(browser, request.confirmation)
-        if is_form and not browser.cookie:
+        if browser.method == "POST" and not browser.cookie:
             # A form of another site arrives without our cookie; after a redirect the browser sends it.
             return Redirect(f"{self.settings.issuer}/oauth2/v2/logout?{form_query(request)}")
         hint = await read_id_token_hint(self.tokens, request.id_token_hint)

@@ -39,10 +39,6 @@ class SessionRow:
     is_from_here: bool
     """The session belongs to the login of this browser, and ends with it."""
 
-    def order(self) -> float:
-        """Return a sort key, newest first."""
-        return _newest_first(self.began)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserRow:
@@ -52,10 +48,6 @@ class BrowserRow:
     began: datetime | None
     provider: str
     """Display name of the provider; empty for a password."""
-
-    def order(self) -> float:
-        """Return a sort key, newest first."""
-        return _newest_first(self.began)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +63,9 @@ class AccountView:
     has_password: bool
 
 
-def _newest_first(moment: datetime | None) -> float:
-    return -(moment or datetime.min.replace(tzinfo=UTC)).timestamp()
+def newest_first(row: SessionRow | BrowserRow) -> float:
+    """Return a sort key."""
+    return -(row.began or datetime.min.replace(tzinfo=UTC)).timestamp()
 
 
 _OK = 200
@@ -184,5 +177,5 @@ def _compiled() -> Environment:
 
 
 def _moment(moment: datetime) -> str:
-    there = moment.astimezone(UTC)
-    return f"{there.day} {there:%b %Y, %H:%M} UTC"
+    utc = moment.astimezone(UTC)
+    return f"{utc.day} {utc:%b %Y, %H:%M} UTC"

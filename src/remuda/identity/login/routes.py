@@ -1,5 +1,6 @@
-"""Routes of the pages for browsers, and of password links. The handlers read cookies and the peer from the call."""
+"""Routes of the pages for browsers, and of password links."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from remuda.http.responses import HtmlPage, Redirect
@@ -7,6 +8,7 @@ from remuda.http.routes import AnyRoute, Call, Method, Route
 from remuda.http.schema import Nothing
 from remuda.identity.login.account_pages import UPDATE_USERS, AccountPage, PasswordPages
 from remuda.identity.login.authorization import AuthorizationRequest
+from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.redirect import ACCOUNT
@@ -25,68 +27,23 @@ from remuda.identity.login.schema import (
 
 _AUTHORIZATION, _LOGOUT = "/oauth2/v2/authorization", "/oauth2/v2/logout"
 _DEVICE, _PASSWORD = "/oauth2/v2/device", "/oauth2/v2/password"
+_SUMMARIES = {
+    "authorize": "Log a user in to a client",
+    "authorize_by_form": "Log a user in to a client, by a form",
+    "log_in": "Log in with a password or at a provider",
+    "complete_login": "Complete a login at a provider",
+    "show_account": "Show the caller's account, or the login page",
+    "change_account": "End a session of the caller, or a login in another browser",
+    "log_out": "Log out in this browser",
+    "log_out_by_form": "Log out in this browser, by a form",
+    "show_device": "Show the form for a device's code",
+    "connect_device": "Approve or deny a device",
+    "show_password": "Show the form for a new password",
+    "choose_password": "Set a password",
+}
 
-
-async def authorize(login: LoginPages, call: Call[Nothing, AuthorizationRequest, Nothing]) -> HtmlPage | Redirect:
-    """Handle an authorization request."""
-    browser = login.requests.read(call, "GET", _AUTHORIZATION)
-    return await login.authorize(browser, call.query, is_form=False)
-
-
-async def authorize_by_form(
-    login: LoginPages, call: Call[Nothing, Nothing, AuthorizationRequest]
-) -> HtmlPage | Redirect:
-    """Handle an authorization request sent as a form."""
-    browser = login.requests.read(call, "POST", _AUTHORIZATION)
-    return await login.authorize(browser, call.body, is_form=True)
-
-
-async def log_in(login: LoginPages, call: Call[Nothing, Nothing, LoginForm]) -> HtmlPage | Redirect:
-    return await login.login(login.requests.read(call, "POST", "/oauth2/v2/login"), call.body)
-
-
-async def complete_login(login: LoginPages, call: Call[Nothing, CallbackQuery, Nothing]) -> HtmlPage | Redirect:
-    """Handle the callback of an external provider."""
-    return await login.callback(login.requests.read(call, "GET", "/oidc/callback"), call.query)
-
-
-async def log_out(logout: LogoutPages, call: Call[Nothing, LogoutRequest, Nothing]) -> HtmlPage | Redirect:
-    """Log the user out, or ask for confirmation."""
-    return await logout.log_out(logout.requests.read(call, "GET", _LOGOUT), call.query, is_form=False)
-
-
-async def log_out_by_form(logout: LogoutPages, call: Call[Nothing, Nothing, LogoutRequest]) -> HtmlPage | Redirect:
-    """Log the user out, or ask for confirmation, by a form."""
-    return await logout.log_out(logout.requests.read(call, "POST", _LOGOUT), call.body, is_form=True)
-
-
-async def show_account(account: AccountPage, call: Call[Nothing, Nothing, Nothing]) -> HtmlPage | Redirect:
-    return await account.show(account.requests.read(call, "GET", ACCOUNT))
-
-
-async def change_account(account: AccountPage, call: Call[Nothing, Nothing, AccountForm]) -> HtmlPage | Redirect:
-    """End the selected session or login."""
-    return await account.change(account.requests.read(call, "POST", ACCOUNT), call.body)
-
-
-async def show_device(devices: DevicePage, call: Call[Nothing, DeviceQuery, Nothing]) -> HtmlPage | Redirect:
-    """Show the form for a user code."""
-    return await devices.show(devices.requests.read(call, "GET", _DEVICE), call.query.user_code)
-
-
-async def connect_device(devices: DevicePage, call: Call[Nothing, Nothing, DeviceForm]) -> HtmlPage | Redirect:
-    """Look a user code up, or store the user's decision."""
-    return await devices.submit(devices.requests.read(call, "POST", _DEVICE), call.body)
-
-
-async def show_password(passwords: PasswordPages, call: Call[Nothing, PasswordQuery, Nothing]) -> HtmlPage | Redirect:
-    """Show the form for a new password."""
-    return await passwords.show(passwords.requests.read(call, "GET", _PASSWORD), call.query.link)
-
-
-async def choose_password(passwords: PasswordPages, call: Call[Nothing, Nothing, PasswordForm]) -> HtmlPage | Redirect:
-    """Set a new password."""
-    return await passwords.choose(passwords.requests.read(call, "POST", _PASSWORD), call.body)
+Action = Callable[[Any, BrowserRequest, Any], Awaitable[HtmlPage | Redirect]]
+"""Method of a service of pages, which takes the request of the browser, and its query or form."""
 
 
 async def make_password_link(
@@ -96,44 +53,50 @@ async def make_password_link(
     return await passwords.make_link(call.context, call.body.subject)
 
 
-def _page(method: Method, path: str, handler: Any, service: type, sent: Any, summary: str, *errors: int) -> AnyRoute:
-    """Return the route of a page. The handler's name is the route's; `sent` is the type of its query or form."""
-    parameters = {"body_type" if method == "POST" else "query_type": sent}
+def _page(method: Method, path: str, name: str, service: type, action: Action, sent: Any, *errors: int) -> AnyRoute:
+    """Return the route of a page. `sent` is the type of its query, or of its form if the method is POST."""
+    is_form = method == "POST"
+
+    async def handle(pages: Any, call: Call[Any, Any, Any]) -> HtmlPage | Redirect:
+        request = pages.requests.read(call, method, path)
+        return await action(pages, request, call.body if is_form else call.query)
+
     return Route(
         method=method,
         path=path,
-        name=handler.__name__,
-        summary=summary,
-        handler=handler,
+        name=name,
+        summary=_SUMMARIES[name],
+        handler=handle,
         service=service,
         scope="public",
         page=True,
         redirects=True,
-        form=method == "POST",
+        form=is_form,
         response_type=HtmlPage,
         headers=("cookie",),
         tag="browser",
         errors=errors,
-        **parameters,
+        **{"body_type" if is_form else "query_type": sent},
     )
 
 
-_AUTHORIZE, _LOG_OUT = "Log a user in to a client", "Log out in this browser"
-_END = "End a session of the caller, or a login in another browser"
+def _show_account(pages: AccountPage, request: BrowserRequest, _query: Nothing) -> Awaitable[HtmlPage | Redirect]:
+    return pages.show(request)
+
 
 ROUTES: list[AnyRoute] = [
-    _page("GET", _AUTHORIZATION, authorize, LoginPages, AuthorizationRequest, _AUTHORIZE),
-    _page("POST", _AUTHORIZATION, authorize_by_form, LoginPages, AuthorizationRequest, f"{_AUTHORIZE}, by a form"),
-    _page("POST", "/oauth2/v2/login", log_in, LoginPages, LoginForm, "Log in with a password or at a provider", 401),
-    _page("GET", "/oidc/callback", complete_login, LoginPages, CallbackQuery, "Complete a login at a provider", 403),
-    _page("GET", ACCOUNT, show_account, AccountPage, Nothing, "Show the caller's account, or the login page"),
-    _page("POST", ACCOUNT, change_account, AccountPage, AccountForm, _END),
-    _page("GET", _LOGOUT, log_out, LogoutPages, LogoutRequest, _LOG_OUT),
-    _page("POST", _LOGOUT, log_out_by_form, LogoutPages, LogoutRequest, f"{_LOG_OUT}, by a form"),
-    _page("GET", _DEVICE, show_device, DevicePage, DeviceQuery, "Show the form for a device's code"),
-    _page("POST", _DEVICE, connect_device, DevicePage, DeviceForm, "Approve or deny a device"),
-    _page("GET", _PASSWORD, show_password, PasswordPages, PasswordQuery, "Show the form for a new password"),
-    _page("POST", _PASSWORD, choose_password, PasswordPages, PasswordForm, "Set a password", 401),
+    _page("GET", _AUTHORIZATION, "authorize", LoginPages, LoginPages.authorize, AuthorizationRequest),
+    _page("POST", _AUTHORIZATION, "authorize_by_form", LoginPages, LoginPages.authorize, AuthorizationRequest),
+    _page("POST", "/oauth2/v2/login", "log_in", LoginPages, LoginPages.login, LoginForm, 401),
+    _page("GET", "/oidc/callback", "complete_login", LoginPages, LoginPages.callback, CallbackQuery, 403),
+    _page("GET", ACCOUNT, "show_account", AccountPage, _show_account, Nothing),
+    _page("POST", ACCOUNT, "change_account", AccountPage, AccountPage.change, AccountForm),
+    _page("GET", _LOGOUT, "log_out", LogoutPages, LogoutPages.log_out, LogoutRequest),
+    _page("POST", _LOGOUT, "log_out_by_form", LogoutPages, LogoutPages.log_out, LogoutRequest),
+    _page("GET", _DEVICE, "show_device", DevicePage, DevicePage.show, DeviceQuery),
+    _page("POST", _DEVICE, "connect_device", DevicePage, DevicePage.submit, DeviceForm),
+    _page("GET", _PASSWORD, "show_password", PasswordPages, PasswordPages.show, PasswordQuery),
+    _page("POST", _PASSWORD, "choose_password", PasswordPages, PasswordPages.choose, PasswordForm, 401),
     Route(
         method="POST",
         path="/api/v1/passwords",

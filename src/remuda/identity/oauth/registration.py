@@ -192,10 +192,10 @@ class ClientRegistration:
         secret_hash = "" if secret is None else token_hash(secret.reveal())
         client = new_client(context.operation, body, context.principal, secret_hash=secret_hash)
         try:
-            made = await self.store.create(client, log=audit_records(context, OAUTH2_CLIENT.plural, client))
+            created = await self.store.create(client, log=audit_records(context, OAUTH2_CLIENT.plural, client))
         except AlreadyExists:
             return _with_secret(await self.store.get(OAuth2Client, client.name), None)
-        return _with_secret(made, secret)
+        return _with_secret(created, secret)
 
     async def update(self, context: Context, client: str, body: ClientWrite) -> OAuth2Client:
         """Replace the writable fields of a client."""
