@@ -249,7 +249,7 @@ def test_a_first_start_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_
         url, said = until_ready(process)
         passwords += PASSWORD.findall(said)
         check_credentials(data, url)
-        form = {"email": ROOT, "password": passwords[-1], "chosen": f"{number} and eleven more", "again": ""}
-        form["again"] = form["chosen"]
+        new = f"{number} and eleven more"
+        form = {"email": ROOT, "password": passwords[-1], "new_password": new, "repeated_password": new}
         chosen = httpx2.post(f"{url}/identity/oauth2/v2/password", data=form)
         assert chosen.status_code == 200, "whoever read the last password can log in"
