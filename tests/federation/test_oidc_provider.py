@@ -107,7 +107,7 @@ async def test_somebody_logs_in_to_the_end(installed: Path, tmp_path: Path, *, i
     ("login", "words"),
     [
         ("unverified", "has not verified"),
-        ("silent", "does not tell"),
+        ("silent", "does not send"),
         ("stranger", "user not found"),
         ("gone", "user is not active"),
     ],
