@@ -64,6 +64,7 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
         has_log = _has_log(path)
         was_clean = not os.fstat(lock).st_size and not has_log
         if not path.exists():
+            _mark_open(lock)  # first, so that an empty file with an empty lock is one that was emptied
             path.touch(mode=0o600)  # SQLite would make it readable for all users; its log files get the same mode
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         writer = _connect(path, vfs, flags)
@@ -71,8 +72,7 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
         writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(has_log))  # a rejected file stays as it is
         check_header(path, writer, migrations)
         writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-        with contextlib.suppress(OSError):  # on a full disk the write-ahead log is the only sign of an open file
-            os.pwrite(lock, b"open\n", 0)
+        _mark_open(lock)
         _prepare(writer)
         migrate(writer, migrations)
         reader = _connect(path, vfs, apsw.SQLITE_OPEN_READONLY)
@@ -85,6 +85,11 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
         os.close(lock)
         raise opening_error(path, error) from None
     return OpenFile(path=path, writer=writer, reader=reader, was_clean=was_clean, lock=lock, vfs=vfs)
+
+
+def _mark_open(lock: int) -> None:
+    with contextlib.suppress(OSError):  # on a full disk the write-ahead log is the only sign of an open file
+        os.pwrite(lock, b"open\n", 0)
 
 
 def opening_error(path: Path, error: Exception) -> Exception:
