@@ -15,7 +15,7 @@ StepState = Literal["done", "undone", "failed", "unknown", "not started"]
 """Result of a step of an operation; `unknown` while it runs, because only the result of the operation is stored."""
 
 Resolver = Literal["controller", "user", "operator"]
-"""Who can resolve a wait: no action is needed, a user who may update the instance, or the operator of the platform."""
+"""Actor that can resolve a wait: the controller, a user who may update the instance, or the operator."""
 
 
 class CauseRead(Wire, frozen=True):
