@@ -27,6 +27,10 @@ def test_importing_the_command_line_imports_nothing_heavy() -> None:
         assert not modules_after(f"import {module}") & set(HEAVY)
 
 
+def test_services_in_one_process_import_no_http_client() -> None:
+    assert not modules_after("import remuda.app.services") & {"httpx2", "httpcore2", "h2"}
+
+
 def test_the_version_is_answered_without_the_command_line_library() -> None:
     loaded = modules_after("from remuda.cli import main; main(['--version'])")
     assert not loaded & {*HEAVY, "cyclopts", "asyncio", "msgspec"}

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from remuda.access.principal import Context, Principal
-from remuda.http.authentication import acting_for
-from remuda.http.transport import claim_of
+from remuda.http.authentication import acting_for, claim_of
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 

@@ -85,6 +85,19 @@ def _check_length(header: bytes) -> None:
         raise Malformed(f"X-Principal is too long: send at most {_LONGEST} bytes")
 
 
+def claim_of(principal: Principal) -> PrincipalClaim:
+    """Return the claim of a service that acts for this principal."""
+    return PrincipalClaim(
+        actor=principal.actor_name,
+        type=principal.type,
+        organization=principal.organization,
+        project=principal.project,
+        organizations=principal.organizations,
+        issuer=principal.issuer,
+        member_of_only=principal.member_of_only,
+    )
+
+
 def write_claim(claim: PrincipalClaim) -> str:
     """Encode a claim for the header, unsigned."""
     return base64url.encode(msgspec.json.encode(claim))

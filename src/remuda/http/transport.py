@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 import httpx2
 import msgspec
 
-from remuda.access.principal import Context, Principal
+from remuda.access.principal import Context
 from remuda.http.remote_errors import error_from
 from remuda.http.schema import Nothing, Parameters
 from remuda.http.sse import EventReader, Received
@@ -29,7 +29,6 @@ from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
 
 if TYPE_CHECKING:
-    from remuda.http.authentication import PrincipalClaim
     from remuda.http.routes import AnyRoute
 
 ResponseT = TypeVar("ResponseT")
@@ -61,28 +60,17 @@ class ServiceCredentials:
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         """Return the principal that the service acts for, which pays and is audited, and whether it impersonates it."""
-        from remuda.http.authentication import PrincipalClaim, write_claim  # noqa: PLC0415  it imports cryptography
+        from remuda.http.authentication import (  # noqa: PLC0415  it imports cryptography
+            PrincipalClaim,
+            claim_of,
+            write_claim,
+        )
 
         if context is None:
             return {"X-Principal": write_claim(PrincipalClaim(actor=self._name, type="system"))}
         if context.impersonated is None:
             return {"X-Principal": write_claim(claim_of(context.principal))}
         return {"X-Principal": write_claim(claim_of(context.impersonated)), "X-Impersonate": "true"}
-
-
-def claim_of(principal: Principal) -> "PrincipalClaim":
-    """Return the claim of a service that acts for this principal."""
-    from remuda.http.authentication import PrincipalClaim  # noqa: PLC0415  it imports cryptography
-
-    return PrincipalClaim(
-        actor=principal.actor_name,
-        type=principal.type,
-        organization=principal.organization,
-        project=principal.project,
-        organizations=principal.organizations,
-        issuer=principal.issuer,
-        member_of_only=principal.member_of_only,
-    )
 
 
 def target_of(route: "AnyRoute", path: Parameters, query: Parameters) -> str:
