@@ -85,6 +85,18 @@ CONTROLLER_OF: Mapping[EventSubject, str] = {
 }
 """Name of the controller that a provider event is for, by the subject of the event."""
 
+CONTROLLER_OF_TYPE: Mapping[str, str] = {
+    "identity": "identities",
+    "network": "networks",
+    "securitygroup": "securitygroups",
+    "port": "servers",
+    "server": "servers",
+    "loadbalancer": "loadbalancers",
+    "filestorage": "filestorages",
+    "image": "imageimports",
+}
+"""Name of the controller that makes a provider call, by the type in the key of the call: `server-<id>.<uid>.0`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionServices:
@@ -118,6 +130,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             poll_busy=ports.settings.poll_busy,
             absence_delay=ports.settings.absence_delay,
             metrics=CallMetrics(ports.metrics),
+            on_known=self._enqueue_known,
         )
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
@@ -205,3 +218,8 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
 
     async def close(self) -> None:
         await self.providers.close()
+
+    def _enqueue_known(self, key: str) -> None:
+        """Enqueue the object of a provider call whose unknown outcome has become known."""
+        subject, _, name = key.partition("-")
+        self.running_controllers[CONTROLLER_OF_TYPE[subject]].enqueue(name.partition(".")[0])

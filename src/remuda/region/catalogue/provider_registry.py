@@ -220,10 +220,12 @@ class ProviderRegistry:
         poll_busy: timedelta = timedelta(seconds=2),
         ttl: TtlSettings | None = None,
         metrics: CallMetrics | None = None,
+        on_known: Callable[[str], None] | None = None,
     ) -> None:
+        """Call `on_known` with the key of each provider call whose unknown outcome becomes known."""
         self._store, self._source = store, source
         self._clock, self._randomness = clock, randomness
-        self._settings, self._metrics = settings, metrics
+        self._settings, self._metrics, self._on_known = settings, metrics, on_known
         self._absence_delay, self._poll_busy, self._ttl = absence_delay, poll_busy, ttl
         self._states: dict[str, _ProviderState] = {}
 
@@ -275,6 +277,8 @@ class ProviderRegistry:
             settings=self._settings,
             metrics=self._metrics,
         )
+        if self._on_known is not None:
+            calls.on_known(self._on_known)
         provider = proxied(origin, calls)
         networks, images = provider.external_networks, provider.images
         return _ProviderState(
