@@ -32,14 +32,14 @@ NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def looked(said: Said, data: Path, *more: str) -> tuple[int, dict[str, dict[str, str]]]:
-    """Return the exit code, and the findings by their parts."""
+    """Return the exit code, and the findings by their checks."""
     code = main(["doctor", "-o", "json", "--data", str(data), "--listen", "127.0.0.1:0", *more])
     told: Any = json.loads(said.readouterr().out)
-    return code, {each["part"]: each for each in told["findings"]}
+    return code, {each["check"]: each for each in told["findings"]}
 
 
-def states(found: dict[str, dict[str, str]]) -> dict[str, str]:
-    return {part: each["state"] for part, each in found.items() if each["state"] != "good"}
+def statuses(found: dict[str, dict[str, str]]) -> dict[str, str]:
+    return {check: each["status"] for check, each in found.items() if each["status"] != "ok"}
 
 
 def with_store(data: Path, change: Any) -> None:
@@ -64,10 +64,10 @@ def test_beside_a_process_it_looks_at_that_one_too(tmp_path: Path) -> None:
     assert told.stdout.endswith("\nAll checks passed.\n")
 
 
-def test_in_a_directory_that_is_well_everything_is_good_and_stays_as_it_is(left: Path, capsys: Said) -> None:
+def test_in_a_directory_that_is_well_everything_is_ok_and_stays_as_it_is(left: Path, capsys: Said) -> None:
     before = {path.name: path.read_bytes() for path in left.glob("*.json")}
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (0, {})
+    assert (code, statuses(found)) == (0, {})
     assert list(found) == [
         *("release", "directory", "disk", "keys", "process"),
         *("store", "clock", "operations", "orphans", "removals"),
@@ -77,38 +77,38 @@ def test_in_a_directory_that_is_well_everything_is_good_and_stays_as_it_is(left:
 
 def test_where_nothing_is_yet_it_says_that_a_start_makes_it(tmp_path: Path, capsys: Said) -> None:
     code, found = looked(capsys, tmp_path / "data")
-    assert (code, states(found)) == (0, {"directory": "odd"})
+    assert (code, statuses(found)) == (0, {"directory": "warning"})
     assert not (tmp_path / "data").exists()
     code, found = looked(capsys, tmp_path)
-    assert (code, states(found)) == (0, {"keys": "odd", "store": "odd"} | _open_to_others(tmp_path))
+    assert (code, statuses(found)) == (0, {"keys": "warning", "store": "warning"} | _open_to_others(tmp_path))
 
 
 def _open_to_others(path: Path) -> dict[str, str]:
-    return {"directory": "odd"} if path.stat().st_mode & 0o077 else {}
+    return {"directory": "warning"} if path.stat().st_mode & 0o077 else {}
 
 
-def test_a_store_without_its_keys_is_bad(left: Path, capsys: Said) -> None:
+def test_a_store_without_its_keys_is_critical(left: Path, capsys: Said) -> None:
     (left / "keys.json").chmod(0o644)
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (1, {"keys": "bad"})
-    assert f"run chmod 600 {left}/keys.json" in found["keys"]["sentence"]
+    assert (code, statuses(found)) == (1, {"keys": "critical"})
+    assert f"run chmod 600 {left}/keys.json" in found["keys"]["message"]
     (left / "keys.json").unlink()
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (1, {"keys": "bad"})
+    assert (code, statuses(found)) == (1, {"keys": "critical"})
     assert "the secrets in the store are lost" in found["keys"]["remedy"]
 
 
-def test_a_damaged_store_is_bad(left: Path, capsys: Said) -> None:
+def test_a_damaged_store_is_critical(left: Path, capsys: Said) -> None:
     with_store(left, _nothing)  # it moves the log into the file
     store = left / "remuda.db"
     content = bytearray(store.read_bytes())
     content[8192 * 3 : 8192 * 5] = b"\xff" * (8192 * 2)
     store.write_bytes(content)
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (1, {"store": "bad"})
+    assert (code, statuses(found)) == (1, {"store": "critical"})
     store.write_text("hello " * 4000)
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (1, {"store": "bad"})
+    assert (code, statuses(found)) == (1, {"store": "critical"})
 
 
 def test_what_damage_there_is_is_told_on_one_line(stopped: Path, capsys: Said) -> None:
@@ -120,32 +120,32 @@ def test_what_damage_there_is_is_told_on_one_line(stopped: Path, capsys: Said) -
     content[header : 8192 * page] = (b"\xff" * 2).ljust(8192 - 8, b"\x00")  # where its only row is, and nothing else
     store.write_bytes(content)
     code, found = looked(capsys, stopped)
-    assert (code, states(found)) == (1, {"store": "bad"})
-    assert "\n" not in found["store"]["sentence"]
-    assert "***" not in found["store"]["sentence"]
-    assert f"page {page} cell 0: " in found["store"]["sentence"]
+    assert (code, statuses(found)) == (1, {"store": "critical"})
+    assert "\n" not in found["store"]["message"]
+    assert "***" not in found["store"]["message"]
+    assert f"page {page} cell 0: " in found["store"]["message"]
 
 
-def test_a_store_without_its_tables_is_bad_and_nothing_else(stopped: Path, capsys: Said) -> None:
+def test_a_store_without_its_tables_is_critical_and_nothing_else(stopped: Path, capsys: Said) -> None:
     store = stopped / "remuda.db"
     with closing(apsw.Connection(str(store))) as connection:
         connection.execute("DROP TABLE logs")
-    assert told_of_store(capsys, stopped) == [("bad", f"{store} is damaged: it has no table logs.")]
+    assert told_of_store(capsys, stopped) == [("critical", f"{store} is damaged: it has no table logs.")]
     store.write_bytes(b"")
     said = (
         f"The store {store} is empty although it was in use: "
         "restore it from a backup, or remove it to start with an empty one."
     )
-    assert told_of_store(capsys, stopped) == [("bad", said)]
+    assert told_of_store(capsys, stopped) == [("critical", said)]
     (stopped / "credentials.json").unlink()
     (stopped / "remuda.db.lock").write_text("open\n")
-    assert told_of_store(capsys, stopped) == [("odd", f"{store} is empty: a first start was interrupted.")]
+    assert told_of_store(capsys, stopped) == [("warning", f"{store} is empty: a first start was interrupted.")]
 
 
 def told_of_store(said: Said, data: Path) -> list[tuple[str, str]]:
     main(["doctor", "-o", "json", "--data", str(data), "--listen", "127.0.0.1:0"])
     found = json.loads(said.readouterr().out)["findings"]
-    return [(each["state"], each["sentence"]) for each in found if each["part"] == "store"]
+    return [(each["status"], each["message"]) for each in found if each["check"] == "store"]
 
 
 async def _nothing(_: SqliteStore) -> None: ...
@@ -171,10 +171,10 @@ def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
 
     with_store(left, change)
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (1, {"operations": "bad", "orphans": "odd", "removals": "bad"})
-    assert "1 are stuck: network.create op-2." in found["operations"]["sentence"]
-    assert "server rmd-1" in found["orphans"]["sentence"]
-    assert "orphans acme" in found["removals"]["sentence"]
+    assert (code, statuses(found)) == (1, {"operations": "critical", "orphans": "warning", "removals": "critical"})
+    assert "1 are stuck: network.create op-2." in found["operations"]["message"]
+    assert "server rmd-1" in found["orphans"]["message"]
+    assert "orphans acme" in found["removals"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_an_operation_that_was_cut_off_is_no_reason_to_worry(left: Path, capsys:
 
     with_store(left, change)
     code, found = looked(capsys, left)
-    assert (code, states(found)) == (0, {})
-    assert found["operations"]["sentence"] == "1 were interrupted: the next start rolls them back."
+    assert (code, statuses(found)) == (0, {})
+    assert found["operations"]["message"] == "1 were interrupted: the next start rolls them back."
 
 
 class LongAgo(SystemClock):
@@ -218,24 +218,24 @@ class LongAgo(SystemClock):
         return datetime(2001, 1, 1, tzinfo=UTC)
 
 
-def test_a_clock_behind_the_store_is_bad(left: Path) -> None:
+def test_a_clock_behind_the_store_is_critical(left: Path) -> None:
     found = findings(run_checks(load_configuration(None, left, "127.0.0.1:0"), LongAgo()))
-    assert found["clock"].state == "bad"
-    assert found["clock"].sentence.startswith("It is 2001-01-01 00:00:00 UTC, but the last write was at 20")
+    assert found["clock"].status == "critical"
+    assert found["clock"].message.startswith("It is 2001-01-01 00:00:00 UTC, but the last write was at 20")
 
 
 async def _collected(found: AsyncIterable[Finding]) -> dict[str, Finding]:
-    return {each.part: each async for each in found}
+    return {each.check: each async for each in found}
 
 
 def findings(found: AsyncIterable[Finding]) -> dict[str, Finding]:
     return asyncio.run(_collected(found))
 
 
-def test_an_address_that_something_else_has_is_odd(left: Path) -> None:
+def test_an_address_that_something_else_has_is_a_warning(left: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         told = remuda("doctor", "--data", str(left), "--listen", address)
     assert told.returncode == 0
     assert f"No process is running, and none could start: The address {address} is taken" in told.stdout
-    assert told.stdout.endswith("\nThe installation works, with warnings: 1 odd.\n")
+    assert told.stdout.endswith("\nThe installation works, with 1 warning.\n")

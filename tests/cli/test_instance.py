@@ -156,7 +156,7 @@ def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Term
     until(lambda: user("instance", "explain", "frail", "-o", "name") == "failed\n")
     first, second, third = user("instance", "explain", "frail").splitlines()
     assert first == "The instance was provisioned, and its server failed."
-    assert second.endswith("UTC): the host died.")
+    assert second.endswith("UTC): the host failed.")
     assert third.startswith("A user who may update the instance can resolve this. Select another image or flavor")
     user("instance", "update", "frail", "--image", "debian-12-amd64", "--yes", "--wait")
     told = user("instance", "timeline", "frail").splitlines()
@@ -210,7 +210,7 @@ def test_another_of_its_name_is_not_deleted_in_its_place(user: Terminal, monkeyp
 
     monkeypatch.setattr("remuda.cli.crud.confirm", meanwhile)
     said = user.refused("instance", "delete", "twin")
-    assert said.endswith("was changed in the meantime, and nothing was done: look at it again, then decide.")
+    assert said.endswith("was changed in the meantime, and nothing was done: show it again, then decide.")
     assert user("instance", "show", "twin", "-o", "name") == "twin\n"
     shown = user("instance", "timeline", "twin")
     assert "INCARNATION" in shown.splitlines()[0]

@@ -41,7 +41,7 @@ def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
 def test_a_plan_says_that_the_quota_does_not_allow_it_and_nothing_is_done(user: Terminal) -> None:
     make(user, "dear", "--wait")
     before = user.json("instance", "show", "dear")
-    user("quota", "set", "gpus=0", "--of", "project")
+    user("quota", "set", "gpus=0", "--scope", "project")
     try:
         shown = user("instance", "plan", "dear", "--flavor", "sim-gpu-8")
         sentence = (
@@ -53,7 +53,7 @@ def test_a_plan_says_that_the_quota_does_not_allow_it_and_nothing_is_done(user: 
         assert (code, said) == (1, f"Nothing was done. {sentence}\n")
         assert f"\nBlocked   {sentence}\n" in shown
     finally:
-        user("quota", "set", "gpus=100", "--of", "project")
+        user("quota", "set", "gpus=100", "--scope", "project")
     assert user.json("instance", "show", "dear") == before
     assert "Blocked" not in user("instance", "plan", "dear", "--flavor", "sim-gpu-8")
 

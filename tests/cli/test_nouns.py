@@ -85,11 +85,11 @@ def test_security_groups(user: Terminal) -> None:
         *("--allow", "ingress tcp 22 0.0.0.0/0", "--allow", "egress any"),
     )
     assert "Allows      ingress tcp 22 0.0.0.0/0; egress any\n" in made
-    changed = user("security-group", "update", "ssh", "--allow", "ingress udp 1-5", "--forbid", "egress any")
+    changed = user("security-group", "update", "ssh", "--allow", "ingress udp 1-5", "--remove-rule", "egress any")
     assert "Allows      ingress tcp 22 0.0.0.0/0; ingress udp 1-5\n" in changed
-    said = user.refused("security-group", "update", "ssh", "--forbid", "egress any")
+    said = user.refused("security-group", "update", "ssh", "--remove-rule", "egress any")
     assert said.startswith(
-        "--forbid 'egress any' is not a rule of this group: the rules are ingress tcp 22 0.0.0.0/0; "
+        "--remove-rule 'egress any' is not a rule of this group: the rules are ingress tcp 22 0.0.0.0/0; "
     )
     assert user("security-group", "list", "--network", "walls", "-o", "name") == "ssh\n"
     assert user.json("security-group", "show", "ssh")["spec"]["rules"][1] == {

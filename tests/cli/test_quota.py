@@ -22,7 +22,7 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
         said = user.refused("quota", "set", large)
         assert said == f"LIMITS {large} is too large: give at most 9007199254740991."
     assert user.refused("quota", "set", "horses=1").startswith("LIMITS name horses: the kinds are clusters, ")
-    limited = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=3", "--of", "project")}
+    limited = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=3", "--scope", "project")}
     whole = {each["kind"]: each["quantity"] for each in user.json("quota", "show")}
     assert limited == {**whole, "clusters": 3}
 
@@ -41,20 +41,20 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
     [("5", 5), ("1Ki", 1 << 10), ("3MiB", 3 << 20), ("1GiB", 1 << 30), ("1 TiB", 1 << 40), ("7Pi", 7 << 50)],
 )
 def test_bytes_are_written_as_they_are_shown(written: str, number: int, user: Terminal) -> None:
-    told = user.json("quota", "set", f"filestorage={written}", "--of", "project")
-    user("quota", "set", "filestorage=1TiB", "--of", "project")
+    told = user.json("quota", "set", f"filestorage={written}", "--scope", "project")
+    user("quota", "set", "filestorage=1TiB", "--scope", "project")
     assert {each["kind"]: each["quantity"] for each in told}["filestorage"] == number
-    said = user.refused("quota", "set", "servers=1Ki", "--of", "project")
+    said = user.refused("quota", "set", "servers=1Ki", "--scope", "project")
     assert said == "LIMITS give servers in bytes: give a number, such as servers=20."
 
 
 def test_who_can_raise_a_limit_is_told_with_it(user: Terminal) -> None:
-    used = {each["kind"]: each["used"] for each in user.json("quota", "show", "--of", "project")}["networks"]
+    used = {each["kind"]: each["used"] for each in user.json("quota", "show", "--scope", "project")}["networks"]
     limit = {each["kind"]: each["quantity"] for each in user.json("quota", "show")}["networks"]
-    user("quota", "set", f"networks={used}", "--of", "project")
+    user("quota", "set", f"networks={used}", "--scope", "project")
     said = user.refused("network", "create", "beyond", "--region", "sim-north")
-    user("quota", "set", f"networks={limit}", "--of", "project")
+    user("quota", "set", f"networks={limit}", "--scope", "project")
     assert said == (
-        f"Total networks allocation of {used + 1} would exceed project quota limit of {used}: remuda quota show --of "
-        "project shows the usage, and an administrator of the organization can raise the limit."
+        f"Total networks allocation of {used + 1} would exceed project quota limit of {used}: remuda quota show "
+        "--scope project shows the usage, and an administrator of the organization can raise the limit."
     )

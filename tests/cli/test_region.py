@@ -215,7 +215,7 @@ def test_what_an_operator_does_in_the_cloud_is_seen(tmp_path: Path) -> None:
         assert listed(tmp_path)[1][4] != row[4]
         assert told("stop", "web") == "The server web of sim-north was stopped.\n"
         admin.until(path, lambda read: _power(read) == "Stopped")
-        assert told("fail", "web", "--why", "lightning", "--cloud", "sim-north").endswith("has failed.\n")
+        assert told("fail", "web", "--reason", "lightning", "--cloud", "sim-north").endswith("has failed.\n")
         admin.until(path, lambda read: read["metadata"]["healthStatus"] == "error")
         assert listed(tmp_path)[1][-1] == "lightning"
         assert told("vanish", server).endswith("was removed.\n")

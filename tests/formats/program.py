@@ -185,7 +185,7 @@ def configuration() -> Any:
 def commands() -> Any:
     """Return every command with its arguments and options, and the exit codes that all have in common."""
     found = {" ".join(words): [*_arguments(command)] for words, command in _commands(build_app())}
-    codes = {"done": _code("--version"), "failed": _code("openapi", "nonsense"), "misunderstood": _code("nonsense")}
+    codes = {"success": _code("--version"), "failure": _code("openapi", "nonsense"), "usageError": _code("nonsense")}
     return {"exitCodes": codes, "commands": {name: found[name] for name in sorted(found)}}
 
 

@@ -100,13 +100,13 @@ def build_app(words: Sequence[str] = ()) -> App:
     )
     for option, text in (("--help", "Print this help and exit."), ("--version", "Print the version and exit.")):
         app[option].group, app[option].help = (_GLOBAL,), text
-    for commands, nouns, group in (
+    for commands, subcommands, group in (
         (USER_COMMANDS, USER_NOUNS, _USERS),
         (OPERATOR_COMMANDS, OPERATOR_NOUNS, _OPERATORS),
     ):
         for function in commands:
             _add(app, words, function, group)
-        for noun, (summary, functions) in nouns.items():
+        for noun, (summary, functions) in subcommands.items():
             below = App(name=noun, help=summary, group=group, group_commands=_COMMANDS)
             for function in functions if noun in words or not words else ():
                 _add(below, words, function)

@@ -34,7 +34,7 @@ _WIDTHS = {"ID": 36, "STATUS": 14, "POWER": 10, "PRIVATE IP": 15, "PUBLIC IP": 1
 """Widths of the columns of a table that is written row by row."""
 _OTHER_WIDTH = 20
 _MAX_NAMES = 5
-_IN_USE = "is in use"
+IN_USE = "is in use"
 _USED_BY: Final[Mapping[str, Callable[[Any], Iterable[str | None]]]] = {
     NETWORK.name: lambda instance: [instance.status.network_id],
     SECURITY_GROUP.name: lambda instance: instance.spec.networking.security_groups if instance.spec.networking else (),
@@ -168,13 +168,13 @@ async def delete_resource(
 
 
 def confirm(question: str, *, yes: bool, ask: Callable[[str], str] | None = None) -> None:
-    """Ask the user to confirm, and raise Unusable unless the answer is yes."""
+    """Ask the user to confirm, and raise Unusable unless the response is yes."""
     if yes:
         return
     if ask is None and not is_terminal(sys.stdin):
         raise Unusable(f"{question} Confirmation needs a terminal: add --yes to confirm.")
-    answer = (ask or _prompt)(f"{question} Continue? [y/N] ")
-    if answer.strip().lower() not in {"y", "yes"}:
+    response = (ask or _prompt)(f"{question} Continue? [y/N] ")
+    if response.strip().lower() not in {"y", "yes"}:
         raise Unusable("Nothing was done.")
 
 
@@ -264,8 +264,8 @@ async def naming_users(api: ScopedSession, resource_type: ResourceType[Any], nam
     try:
         yield
     except Forbidden as error:
-        if _IN_USE in error.message and (names := await _users(api, resource_type, name)):
-            error.message = error.message.replace(_IN_USE, f"{_IN_USE} by {_joined(names)}", 1)
+        if IN_USE in error.message and (names := await _users(api, resource_type, name)):
+            error.message = error.message.replace(IN_USE, f"{IN_USE} by {_joined(names)}", 1)
         raise
 
 

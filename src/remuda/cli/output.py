@@ -1,4 +1,4 @@
-"""Output of commands: tables for people, and JSON, YAML or names for programs.
+"""Output of commands: tables for users, and JSON, YAML or names for programs.
 
 A table is aligned and has no lines. If stdout cannot be written to, the command fails with one sentence.
 """
@@ -193,7 +193,7 @@ def show_many(items: Sequence[ResourceT], columns: Columns[ResourceT], output: F
 
 
 def show_one(item: ResourceT, columns: Columns[ResourceT], output: Format) -> None:
-    """Print one resource; for people, a line for each fact."""
+    """Print one resource; as a table, a line for each fact."""
     if output == "name":
         write(f"{_name(item)}\n")
     elif output != "table":

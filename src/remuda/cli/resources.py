@@ -39,9 +39,9 @@ class ResourceType(Generic[ResourceT]):
     columns: Columns[ResourceT]
     """Columns of a list."""
     more: Columns[ResourceT] = field(default_factory=dict)
-    """Facts that only the view of one resource shows."""
+    """Facts that only its own view shows."""
     remedy: str = "show it for more"
-    """What to do about one that has failed."""
+    """Remedy for one that has failed."""
     references: Sequence["ResourceType[Any]"] = ()
     """Types of the resources that its columns refer to by id."""
 
@@ -242,7 +242,7 @@ IMAGE: "ResourceType[ImageRead]" = ResourceType(
     },
     more={
         "ARCHITECTURE": lambda image: image.spec.architecture,
-        "RUNS ON": lambda image: image.spec.virtualization,
+        "VIRTUALIZATION": lambda image: image.spec.virtualization,
         "SOFTWARE": lambda image: ", ".join(
             f"{name} {version}" for name, version in image.spec.software_versions.items()
         ),

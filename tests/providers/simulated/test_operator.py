@@ -170,7 +170,7 @@ async def test_commands_work_on_the_files_of_the_clouds(tmp_path: Path, capsys: 
     await with_servers(tmp_path, "sim-north")
     sim.stop("web-1", options=CloudOptions(data=tmp_path))
     assert capsys.readouterr().out == "The server web-1 of sim-north was stopped.\n"
-    sim.fail(OURS, why="smoke", options=CloudOptions(data=tmp_path))
+    sim.fail(OURS, reason="smoke", options=CloudOptions(data=tmp_path))
     sim.migrate(OURS, options=CloudOptions(data=tmp_path))
     capsys.readouterr()
     sim.list(options=CloudOptions(data=tmp_path))

@@ -55,11 +55,11 @@ class LoginContexts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
             if self.contexts:
                 raise Unusable(f"No context is in use: {self.remedy}.")
             raise Unusable("You are not logged in: run remuda login, or see remuda login --help for other ways.")
-        wanted = self.current if name is None else name
-        found = self.contexts.get(wanted)
+        chosen = self.current if name is None else name
+        found = self.contexts.get(chosen)
         if found is None:
-            raise Unusable(f"The context {wanted or repr(wanted)} does not exist: remuda context list shows them.")
-        return wanted, found
+            raise Unusable(f"The context {chosen or repr(chosen)} does not exist: remuda context list shows them.")
+        return chosen, found
 
     @property
     def remedy(self) -> str:

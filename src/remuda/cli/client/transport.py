@@ -17,7 +17,7 @@ import msgspec
 from remuda.access.principal import Context
 from remuda.http.transport import ClientSettings, HttpTransport
 from remuda.kernel.clock import Clock, SystemClock
-from remuda.kernel.errors import Malformed, RemudaError, Unusable
+from remuda.kernel.errors import Malformed, NotFound, PreconditionFailed, RemudaError, Unusable
 from remuda.kernel.randomness import SystemRandomness
 
 _SETTINGS = ClientSettings(read_s=40.0, silence_s=40.0, attempts=3, first_pause_s=0.2, longest_pause_s=1.0)
@@ -98,16 +98,18 @@ _OPTIONS: Mapping[str, str] = {
     "/spec/os/version": "--release",
 }
 """Options by the JSON pointer of the value that they set in a request."""
-_REMEDIES: Mapping[str, str] = {
+_CHANGED = "The resource was changed in the meantime, and nothing was done: show it again, then decide."
+_NOT_FOUND = "check the name, and the login with remuda context list"
+REMEDIES: Mapping[str, str] = {
     "operation 'update' on endpoint 'identity:quotas'": "ask the operator of the platform",
     "operation is not allowed by rbac": "ask an administrator of the organization for this permission",
     "project quota limit of": (
-        "remuda quota show --of project shows the usage, and an administrator of the organization can raise the limit"
+        "remuda quota show --scope project shows the usage, and an administrator of the organization can raise the "
+        "limit"
     ),
     "quota limit of": "remuda quota show shows the usage, and the operator of the platform can raise the limit",
     "is not compatible with flavor architecture": "choose a flavor and an image of the same architecture",
     "is too small for an image of": "choose a flavor with a larger disk, or a smaller image",
-    "resource not found": "check the name, and the login with remuda context list",
     "security group is in use": (
         "remove it with remuda instance update INSTANCE --no-security-group, or name the groups to keep with "
         "--security-group"
@@ -116,25 +118,32 @@ _REMEDIES: Mapping[str, str] = {
     "is in use and": "delete first what uses it",
     "in its current state": "see its state with show",
 }
-"""Remedies by a part of the message; the first match counts."""
-_COMMANDS: Mapping[str, str] = {
-    "does not match If-Match: read it again, then decide": (
-        "was changed in the meantime, and nothing was done: look at it again, then decide"
-    ),
+"""Remedies by a part of the message, for errors of one code that have several causes; the first match counts.
+
+A test ties each part to the code that says it.
+"""
+COMMANDS: Mapping[str, str] = {
     "set spec.protection.deletion to false, then delete it": (
         "remove the protection with remuda instance update --no-protect-deletion, then delete it"
     ),
 }
-"""Remedies of the API, and the commands for them."""
+"""Remedies of the API, and the commands for them. The test ties these, too."""
 
 
 def explained(error: RemudaError, body: bytes | None) -> RemudaError:
     """Return the error of a request with a message for the user of a command."""
-    if isinstance(error, Malformed):
-        error.message = _in_options(error.problems, body or b"null") or _with_all_problems(error)
-    for words, command in _COMMANDS.items():
-        error.message = error.message.replace(words, command)
-    error.message = _as_sentence(_with_remedy(error.message))
+    message = error.message
+    match error:
+        case Malformed():
+            message = _in_options(error.problems, body or b"null") or _with_all_problems(error)
+        case PreconditionFailed():
+            message = _CHANGED
+        case NotFound():
+            message = _with_remedy(message, _NOT_FOUND)
+    for words, command in COMMANDS.items():
+        message = message.replace(words, command)
+    remedy = next((remedy for part, remedy in REMEDIES.items() if part in message), "")
+    error.message = _capitalized(_with_remedy(message, remedy))
     return error
 
 
@@ -162,13 +171,11 @@ def _with_all_problems(error: Malformed) -> str:
     return f"{error.message} ({'; '.join(more)})" if more else error.message
 
 
-def _with_remedy(message: str) -> str:
-    for part, remedy in _REMEDIES.items():
-        if part in message and remedy not in message:
-            return f"{message.rstrip('.')}: {remedy}."
-    return message
+def _with_remedy(message: str, remedy: str) -> str:
+    return message if remedy in message else f"{message.rstrip('.')}: {remedy}."
 
 
-def _as_sentence(message: str) -> str:
+def _capitalized(message: str) -> str:
+    """Return a message with an initial capital and a full stop."""
     capitalized = message[:1].upper() + message[1:]
     return capitalized if capitalized.endswith((".", "?", "!")) else f"{capitalized}."

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -34,54 +35,55 @@ from remuda.store.sqlite.backup import Inspection, inspected
 from remuda.store.sqlite.file import take_lock
 from remuda.version import describe
 
-State = Literal["good", "odd", "bad"]
-"""Passed, worth a look, or in need of action."""
+Status = Literal["ok", "warning", "critical"]
+"""Of a check. A critical one needs action."""
 
-_SEVERITIES: tuple[State, ...] = ("good", "odd", "bad")
+_SEVERITIES: tuple[Status, ...] = ("ok", "warning", "critical")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of one check."""
 
-    part: str
-    state: State
-    sentence: str
+    check: str
+    status: Status
+    message: str
     remedy: str = ""
 
 
-def good(part: str, sentence: str) -> Finding:
-    return Finding(part=part, state="good", sentence=sentence)
+def ok(check: str, message: str) -> Finding:
+    return Finding(check=check, status="ok", message=message)
 
 
-def odd(part: str, sentence: str, remedy: str) -> Finding:
-    return Finding(part=part, state="odd", sentence=sentence, remedy=remedy)
+def warning(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check=check, status="warning", message=message, remedy=remedy)
 
 
-def bad(part: str, sentence: str, remedy: str) -> Finding:
-    return Finding(part=part, state="bad", sentence=sentence, remedy=remedy)
+def critical(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check=check, status="critical", message=message, remedy=remedy)
 
 
-def worst(findings: Sequence[Finding]) -> State:
-    return max((each.state for each in findings), key=_SEVERITIES.index, default="good")
+def worst(findings: Sequence[Finding]) -> Status:
+    return max((each.status for each in findings), key=_SEVERITIES.index, default="ok")
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    result = {"state": worst(findings), "findings": findings}
+    result = {"status": worst(findings), "findings": findings}
     return f"{msgspec.json.format(msgspec.json.encode(result)).decode()}\n"
 
 
 def as_text(findings: Sequence[Finding]) -> str:
     """Return a line for each finding, and a summary."""
-    width = max((len(each.part) for each in findings), default=0)
-    lines = [f"{each.state:<4}  {each.part:<{width}}  {each.sentence} {each.remedy}".rstrip() for each in findings]
+    width = max((len(each.check) for each in findings), default=0)
+    lines = [f"{each.status:<8}  {each.check:<{width}}  {each.message} {each.remedy}".rstrip() for each in findings]
     return "".join(f"{line}\n" for line in (*lines, "", _summary(findings)))
 
 
 def _summary(findings: Sequence[Finding]) -> str:
-    count = {state: sum(each.state == state for each in findings) for state in _SEVERITIES}
-    if count["bad"]:
-        return f"Action is required: {count['bad']} bad, {count['odd']} odd."
-    return f"The installation works, with warnings: {count['odd']} odd." if count["odd"] else "All checks passed."
+    count = Counter(each.status for each in findings)
+    warnings = "1 warning" if count["warning"] == 1 else f"{count['warning']} warnings"
+    if count["critical"]:
+        return f"Action is required: {count['critical']} critical, {warnings}."
+    return f"The installation works, with {warnings}." if count["warning"] else "All checks passed."
 
 
 _SKEW = timedelta(seconds=5)
@@ -99,23 +101,23 @@ def check_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Findi
             damage = store.damage()
             if damage:
                 remedy = "Keep a copy of the data directory, then restore a backup with remuda restore."
-                yield bad("store", f"{path} is damaged: {damage}.", remedy)
+                yield critical("store", f"{path} is damaged: {damage}.", remedy)
                 return
-            yield good("store", f"{path} is intact.")
+            yield ok("store", f"{path} is intact.")
             yield _clock(store, clock)
             yield _operations(store, is_running=is_running)
             yield _orphans(store)
             yield _deletion_guards(store)
     except RemudaError as error:
-        yield bad("store", error.message, "")
+        yield critical("store", error.message, "")
 
 
 def _clock(store: Inspection, clock: Clock) -> Finding:
     now, latest = clock.now(), store.latest()
     if latest is not None and latest > now + _SKEW:
-        sentence = f"It is {now:%Y-%m-%d %H:%M:%S} UTC, but the last write was at {latest:%Y-%m-%d %H:%M:%S}."
-        return bad("clock", sentence, "Set the clock: tokens and deadlines depend on it.")
-    return good("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC, after the last write to the store.")
+        message = f"It is {now:%Y-%m-%d %H:%M:%S} UTC, but the last write was at {latest:%Y-%m-%d %H:%M:%S}."
+        return critical("clock", message, "Set the clock: tokens and deadlines depend on it.")
+    return ok("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC, after the last write to the store.")
 
 
 def _operations(store: Inspection, *, is_running: bool) -> Finding:
@@ -124,10 +126,10 @@ def _operations(store: Inspection, *, is_running: bool) -> Finding:
     if stuck:
         named = _some(f"{each['spec']['saga']} {each['metadata']['name']}" for each in stuck)
         remedy = "The undoError of each says why its rollback fails: fix that, and it continues by itself."
-        return bad("operations", f"{len(stuck)} are stuck: {named}.", remedy)
+        return critical("operations", f"{len(stuck)} are stuck: {named}.", remedy)
     if found and not is_running:
-        return good("operations", f"{len(found)} were interrupted: the next start rolls them back.")
-    return good("operations", f"{len(found)} are running, and none is stuck.")
+        return ok("operations", f"{len(found)} were interrupted: the next start rolls them back.")
+    return ok("operations", f"{len(found)} are running, and none is stuck.")
 
 
 def _phase(operation: StoredDocument) -> str:
@@ -138,22 +140,22 @@ def _phase(operation: StoredDocument) -> str:
 def _orphans(store: Inspection) -> Finding:
     found = list(store.documents(ORPHAN))
     if not found:
-        return good("orphans", "The last check of the providers found no orphans.")
+        return ok("orphans", "The last check of the providers found no orphans.")
     named = _some(f"{each['spec']['subject']} {each['spec']['providerName']}" for each in found)
     remedy = "GET /region/api/v2/recovery/orphans lists them, with how to adopt or forget each."
-    return odd("orphans", f"{len(found)} resources at providers are orphans: {named}.", remedy)
+    return warning("orphans", f"{len(found)} resources at providers are orphans: {named}.", remedy)
 
 
 def _deletion_guards(store: Inspection) -> Finding:
     found = [each["spec"] for each in store.documents(DELETION_GUARD) if each.get("spec", {}).get("tripped")]
     if not found:
-        return good("removals", "No controller has paused deletion.")
+        return ok("removals", "No controller has paused deletion.")
     named = _some(f"{each.get('controller')} {each.get('group', '')}".strip() for each in found)
     services = sorted({_RELEASED_BY.get(each.get("controller", ""), "region") for each in found})
     release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
     remedy = f"Find out why, and if the deletions are right, send {release}."
     message = f"Deletion is paused, because too many objects would be deleted without a request: {named}."
-    return bad("removals", message, remedy)
+    return critical("removals", message, remedy)
 
 
 def _some(names: Iterable[str]) -> str:
@@ -174,7 +176,7 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
     yield _releases()
     if not data.path.is_dir():
         remedy = "The first start of remuda up creates it, or name another."
-        yield odd("directory", f"{data.path} does not exist.", remedy)
+        yield warning("directory", f"{data.path} does not exist.", remedy)
         yield _address(server.listen)
         return
     yield _directory(data.path)
@@ -192,15 +194,15 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
 
 def _store(data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
     if not data.store.exists():
-        yield odd("store", f"{data.store} does not exist.", "The first start of remuda up creates it.")
+        yield warning("store", f"{data.store} does not exist.", "The first start of remuda up creates it.")
         return
     try:
         data.check_store()
     except RemudaError as error:
-        yield bad("store", error.message, "")
+        yield critical("store", error.message, "")
         return
     if not data.store.stat().st_size:
-        yield odd("store", f"{data.store} is empty: a first start was interrupted.", "Start remuda up again.")
+        yield warning("store", f"{data.store} is empty: a first start was interrupted.", "Start remuda up again.")
         return
     yield from check_store(data.store, clock, is_running=is_running)
 
@@ -209,16 +211,16 @@ def _releases() -> Finding:
     import apsw  # noqa: PLC0415  only for its version
 
     platform_ = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {platform.system()}"
-    return good("release", f"{describe()}, {platform_}, {sys.executable}.")
+    return ok("release", f"{describe()}, {platform_}, {sys.executable}.")
 
 
 def _directory(path: Path) -> Finding:
     found = path.stat()
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return bad("directory", f"{path} is not accessible to this user.", "Run this command as its owner.")
+        return critical("directory", f"{path} is not accessible to this user.", "Run this command as its owner.")
     if found.st_mode & _OTHER_USERS:
-        return odd("directory", f"{path} is accessible to other users.", f"Run chmod 700 {path}.")
-    return good("directory", f"{path} is accessible only to its owner.")
+        return warning("directory", f"{path} is accessible to other users.", f"Run chmod 700 {path}.")
+    return ok("directory", f"{path} is accessible only to its owner.")
 
 
 def _disk(data: DataDirectory) -> Finding:
@@ -227,8 +229,8 @@ def _disk(data: DataDirectory) -> Finding:
     message = f"{_amount(usage.free)} of {_amount(usage.total)} are free; the store has {_amount(size)}."
     remedy = "Free some space: on a full disk writes fail, and a backup needs as much space as the store."
     if usage.free < _NO_SPACE:
-        return bad("disk", message, remedy)
-    return odd("disk", message, remedy) if usage.free < max(_LOW_SPACE, size) else good("disk", message)
+        return critical("disk", message, remedy)
+    return warning("disk", message, remedy) if usage.free < max(_LOW_SPACE, size) else ok("disk", message)
 
 
 def _amount(count: int) -> str:
@@ -239,14 +241,14 @@ def _keys(data: DataDirectory) -> Finding:
     if not data.keys.exists():
         if data.store.exists():
             remedy = "Restore the keys from their backup: without them the secrets in the store are lost."
-            return bad("keys", f"{data.keys} does not exist, but a store does.", remedy)
-        return odd("keys", f"{data.keys} does not exist.", "The first start of remuda up creates it.")
+            return critical("keys", f"{data.keys} does not exist, but a store does.", remedy)
+        return warning("keys", f"{data.keys} does not exist.", "The first start of remuda up creates it.")
     try:
         count = len(load_keyring(data.keys).keys)
     except RemudaError as error:
-        return bad("keys", error.message, "")
+        return critical("keys", error.message, "")
     keys = "a key" if count == 1 else f"{count} keys"
-    return good("keys", f"{data.keys} has {keys}. Backups of the store do not contain keys: keep a copy elsewhere.")
+    return ok("keys", f"{data.keys} has {keys}. Backups of the store do not contain keys: keep a copy elsewhere.")
 
 
 def _is_running(data: DataDirectory) -> bool:
@@ -264,9 +266,9 @@ def _address(address: ListenAddress) -> Finding:
     """Return whether a process could listen on its address."""
     try:
         with listen(address).socket:
-            return good("process", f"No process is running. {address} is free.")
+            return ok("process", f"No process is running. {address} is free.")
     except RemudaError as error:
-        return odd("process", f"No process is running, and none could start: {error.message}", "")
+        return warning("process", f"No process is running, and none could start: {error.message}", "")
 
 
 class _ReleaseRead(msgspec.Struct, frozen=True):
@@ -278,7 +280,7 @@ async def _process(data: DataDirectory) -> list[Finding]:
     url = data.running_at()
     if url is None:
         remedy = "Try again in a moment; if this persists, stop the process."
-        return [odd("process", "A process has the store open but has not published its address.", remedy)]
+        return [warning("process", "A process has the store open but has not published its address.", remedy)]
     try:
         async with Connections(settings=_ONE_ATTEMPT) as connections:
             transport, _ = connections.at(url)
@@ -287,11 +289,11 @@ async def _process(data: DataDirectory) -> list[Finding]:
             findings = [await _readiness(transport, url)]
     except RemudaError as error:
         remedy = "Check its log, and restart it if this persists."
-        return [bad("process", f"The process that has the store open does not respond. {error.message}", remedy)]
+        return [critical("process", f"The process that has the store open does not respond. {error.message}", remedy)]
     ours = describe()
     if (release.version, release.revision) != (ours.version, ours.revision):
         message = f"The process is of another release: {release.version} (revision {release.revision})."
-        findings.append(odd("process", message, "Restart it to use this release."))
+        findings.append(warning("process", message, "Restart it to use this release."))
     return findings
 
 
@@ -302,8 +304,8 @@ async def _readiness(transport: HttpTransport, url: str) -> Finding:
         raise
     except RemudaError as error:
         message = f"A process is running at {url} but is not ready: {error.message}"
-        return odd("process", message, "Wait, or check its log.")
-    return good("process", f"A process is running at {url} and is ready.")
+        return warning("process", message, "Wait, or check its log.")
+    return ok("process", f"A process is running at {url} and is ready.")
 
 
 async def doctor(
@@ -331,4 +333,4 @@ async def doctor(
     """
     findings = [each async for each in run_checks(load_configuration(config, data, listen), SystemClock())]
     write(as_json(findings) if output == "json" else as_text(findings))
-    return 1 if worst(findings) == "bad" else 0
+    return 1 if worst(findings) == "critical" else 0

@@ -66,7 +66,7 @@ async def import_(
     release: Annotated[str, Parameter(help="Set the release of the operating system, such as 24.04.")],
     family: str = "debian",
     architecture: Literal["x86_64", "aarch64"] = "x86_64",
-    runs_on: Literal["any", "virtualized", "baremetal"] = "any",
+    virtualization: Literal["any", "virtualized", "baremetal"] = "any",
     metadata: MetadataOptions = NO_METADATA,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
@@ -93,14 +93,14 @@ async def import_(
         Set the package family, such as debian or redhat.
     architecture
         Set the architecture that the image is built for.
-    runs_on
+    virtualization
         Set the kind of machine that the image runs on.
 
     """
     spec = ImageCreateSpec(
         uri=Secret(url),
         architecture=architecture,
-        virtualization=runs_on,
+        virtualization=virtualization,
         os=ImageOsWire(kernel="linux", family=family, distro=distro, version=release),
     )
     async with scope.open() as api:

@@ -94,7 +94,7 @@ async def show(instance: str, /, *, output: Output = "table", scope: ScopeOption
 
 
 async def _show(api: ScopedSession, instance: InstanceRead, output: Format) -> None:
-    """Print an instance; for people, with the names of its flavor and image."""
+    """Print an instance; in a table, with the names of its flavor and image."""
     region, names = instance.status.region_id, dict[str, str]()
     if output == "table":
         names = await _names(api, FLAVOR, region) | await _names(api, IMAGE, region)

@@ -263,7 +263,7 @@ async def timeline(
     checked_number("--limit", limit, _MAX_EVENTS)
     async with scope.open() as api:
         path = f"{INSTANCE.path}/{await _id(api, instance)}/timeline"
-        events = await _latest(api, path, limit, is_for_people=output == "table")
+        events = await _latest(api, path, limit, is_table=output == "table")
     if output == "name":
         write("".join(f"{each.event}\n" for each in events))
     elif output != "table":
@@ -296,12 +296,12 @@ async def explain(instance: str, /, *, output: Output = "table", scope: ScopeOpt
         write("".join(f"{line}\n" for line in found.messages))
 
 
-async def _latest(api: ScopedSession, path: str, limit: int, *, is_for_people: bool) -> Sequence[EventRead]:
-    """Return the latest events in order. In place of events that people need not read, older ones are read."""
+async def _latest(api: ScopedSession, path: str, limit: int, *, is_table: bool) -> Sequence[EventRead]:
+    """Return the latest events in order. In a table, older events take the place of redundant ones."""
     count = limit
     while True:
         events = await api.session.get(INSTANCE.service, path, list[EventRead], {"limit": str(count)})
-        kept = [each for each in events if not (is_for_people and _is_redundant(each))]
+        kept = [each for each in events if not (is_table and _is_redundant(each))]
         if len(kept) >= limit or len(events) < count or count == _MAX_EVENTS:
             return kept[:limit][::-1]
         count = min(2 * count, _MAX_EVENTS)
@@ -337,7 +337,7 @@ def _cause(cause: CauseRead) -> str:
 
 
 def _is_redundant(event: EventRead) -> bool:
-    """Tell whether an event only repeats for programs what the events of a rebuild tell people."""
+    """Tell whether an event only repeats, for programs, the events of a rebuild."""
     is_rebuild = event.facts.get("type") == "Available" and event.reason == "Rebuilding"
     has_ended = event.facts.get("type") == "Rebuilding" and event.facts.get("status") == "False"
     return is_rebuild or has_ended

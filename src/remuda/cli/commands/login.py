@@ -84,7 +84,7 @@ async def login(
         async with ClientSession(name, context, file) as session:
             context = await _scoped(session, organization, project)
     file.update(lambda contexts: replace(contexts.with_context(name, context), current=name))
-    echo(f"You are logged in as {context.subject}{_place(context)}.")
+    echo(f"You are logged in as {context.subject}{_scope_text(context)}.")
 
 
 async def logout(name: str | None = None, /) -> None:
@@ -175,7 +175,7 @@ async def _only_one(session: ClientSession, path: str) -> NamedId | None:
     return found[0].metadata if len(found) == 1 else None
 
 
-def _place(context: LoginContext) -> str:
+def _scope_text(context: LoginContext) -> str:
     if context.organization is None or context.project is None:
         return ", without a project: choose one with remuda context set"
     return f" in the project {context.project.name} of the organization {context.organization.name}"

@@ -50,33 +50,33 @@ def bytes_text(count: int) -> str:
     return f"{number:g}" if not unit else f"{number:.4g} {_UNITS[unit]}B"
 
 
-QuotaScope = Annotated[
+QuotaLevel = Annotated[
     Literal["organization", "project"],
-    Parameter(name="--of", help="Use the quota of the organization, or that of the project within it."),
+    Parameter(name="--scope", help="Use the quota of the organization, or that of the project within it."),
 ]
 
 
 async def show(
-    *, of: QuotaScope = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+    *, level: QuotaLevel = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
 ) -> None:
     """Show the limits and the usage.
 
     Example::
 
-        remuda quota show --of project
+        remuda quota show --scope project
     """
     async with scope.open() as api:
-        _show((await _read(api, of)).quotas, output)
+        _show((await _read(api, level)).quotas, output)
 
 
 async def set(  # noqa: A001  the command's name
-    *limits: str, of: QuotaScope = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+    *limits: str, level: QuotaLevel = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
 ) -> None:
     """Change limits; only the operator of the platform can change those of an organization.
 
     Example::
 
-        remuda quota set servers=20 filestorage=2TiB --of project
+        remuda quota set servers=20 filestorage=2TiB --scope project
 
     Parameters
     ----------
@@ -84,45 +84,45 @@ async def set(  # noqa: A001  the command's name
         Limits such as servers=20 or filestorage=2TiB; without a unit, bytes. Other limits stay unchanged.
 
     """
-    wanted = {each.kind: each for each in map(parse_limit, limits)}
-    if not wanted:
+    requested = {each.kind: each for each in map(parse_limit, limits)}
+    if not requested:
         raise Invalid("LIMITS", "are missing", remedy=_EXAMPLE)
     async with scope.open() as api:
-        path = _path(api, of)
+        path = _path(api, level)
         found, etag = await api.session.get_with_etag("identity", path, QuotasRead)
         present = {each.kind: each.quantity for each in found.quotas}
-        if unknown := sorted(wanted.keys() - present.keys()):
+        if unknown := sorted(requested.keys() - present.keys()):
             raise Invalid("LIMITS", f"name {unknown[0]}", remedy=f"the kinds are {', '.join(present)}")
-        _check_units(wanted.values(), found.quotas)
-        inherited = await _inherited(api, found, of)
+        _check_units(requested.values(), found.quotas)
+        inherited = await _inherited(api, found, level)
         own = {kind: quantity for kind, quantity in present.items() if quantity != inherited[kind]}
-        new = own | {kind: each.quantity for kind, each in wanted.items()}
+        new = own | {kind: each.quantity for kind, each in requested.items()}
         body = QuotasWrite(quotas=tuple(QuotaWrite(kind=kind, quantity=quantity) for kind, quantity in new.items()))
         await api.session.send("PUT", "identity", path, body, response_type=type(None), if_match=etag)
-        _show((await _read(api, of)).quotas, output)
+        _show((await _read(api, level)).quotas, output)
 
 
-async def _read(api: ScopedSession, of: str) -> QuotasRead:
-    return await api.session.get("identity", _path(api, of), QuotasRead)
+async def _read(api: ScopedSession, level: str) -> QuotasRead:
+    return await api.session.get("identity", _path(api, level), QuotasRead)
 
 
-def _path(api: ScopedSession, of: str) -> str:
-    if of == "organization":
+def _path(api: ScopedSession, level: str) -> str:
+    if level == "organization":
         return f"/api/v1/organizations/{api.require_organization()}/quotas"
     project = api.require_project()
     return f"/api/v1/organizations/{project.organization}/projects/{project.project}/quotas"
 
 
-async def _inherited(api: ScopedSession, found: QuotasRead, of: str) -> dict[str, int]:
+async def _inherited(api: ScopedSession, found: QuotasRead, level: str) -> dict[str, int]:
     """Return the limits that apply where none is set. They are not sent, because that would pin them."""
-    if of == "organization":
+    if level == "organization":
         return {each.kind: each.default for each in found.quotas}
     return {each.kind: each.quantity for each in (await _read(api, "organization")).quotas}
 
 
-def _check_units(wanted: Iterable[QuotaLimit], quotas: Iterable[QuotaRead]) -> None:
+def _check_units(limits: Iterable[QuotaLimit], quotas: Iterable[QuotaRead]) -> None:
     in_bytes = {each.kind for each in quotas if each.format == "binary"}
-    for each in wanted:
+    for each in limits:
         if each.is_bytes and each.kind not in in_bytes:
             raise Invalid("LIMITS", f"give {each.kind} in bytes", remedy=f"give a number, such as {each.kind}=20")
 

@@ -122,7 +122,7 @@ async def update(
     /,
     *,
     allow: Allow = (),
-    forbid: Many = (),
+    remove_rule: Many = (),
     metadata: MetadataOptions = NO_METADATA,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
@@ -133,18 +133,18 @@ async def update(
     Example::
 
         remuda security-group update web --allow "ingress tcp 443" \
-            --forbid "ingress tcp 80"
+            --remove-rule "ingress tcp 80"
 
     Parameters
     ----------
     group
         Name or id of the security group.
-    forbid
+    remove_rule
         Remove this rule, as show prints it. Repeat it for more rules.
 
     """
     added = tuple(map(parse_rule, allow))
-    removed = tuple(parse_rule(text, "--forbid") for text in forbid)
+    removed = tuple(parse_rule(text, "--remove-rule") for text in remove_rule)
 
     def body(found: SecurityGroupRead) -> GroupUpdate:
         spec = SecurityGroupSpecWire(rules=_updated(found.spec.rules, added, removed))
@@ -179,7 +179,7 @@ def _updated(rules: Sequence[RuleWire], added: Sequence[RuleWire], removed: Sequ
     present, gone = {rule_text(rule) for rule in rules}, {rule_text(rule) for rule in removed}
     for text in gone - present:
         remedy = f"the rules are {'; '.join(sorted(present)) or 'none'}"
-        raise Invalid("--forbid", f"{text!r} is not a rule of this group", remedy=remedy)
+        raise Invalid("--remove-rule", f"{text!r} is not a rule of this group", remedy=remedy)
     kept = [rule for rule in rules if rule_text(rule) not in gone]
     return (*kept, *(rule for rule in added if rule_text(rule) not in present))
 

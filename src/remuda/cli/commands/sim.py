@@ -81,20 +81,20 @@ def stop(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) -> No
     _apply(server, options, lambda operator: operator.stop(server), "was stopped")
 
 
-def fail(server: ServerArgument, /, *, why: str = "the host died", options: CloudOptions = ALL_CLOUDS) -> None:
+def fail(server: ServerArgument, /, *, reason: str = "the host failed", options: CloudOptions = ALL_CLOUDS) -> None:
     """Put a server into the failed state.
 
     Example::
 
-        remuda sim fail web --why "disk error" --data ./data
+        remuda sim fail web --reason "disk error" --data ./data
 
     Parameters
     ----------
-    why
+    reason
         Report this reason.
 
     """
-    _apply(server, options, lambda operator: operator.fail(server, why), "has failed")
+    _apply(server, options, lambda operator: operator.fail(server, reason), "has failed")
 
 
 def migrate(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) -> None:

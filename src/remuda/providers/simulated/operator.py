@@ -38,8 +38,8 @@ class Operator:
         """Power off a running server."""
         return self._enter(server, {"running"}, "stopped")
 
-    def fail(self, server: str, why: str = "the host failed") -> Handle:
-        return self._enter(server, None, "failed", fault=why)
+    def fail(self, server: str, reason: str = "the host failed") -> Handle:
+        return self._enter(server, None, "failed", fault=reason)
 
     def migrate(self, server: str) -> str:
         """Move a server to another host; return the host's name, or raise NoCapacity."""
