@@ -124,19 +124,29 @@ def test_plurals_can_be_given() -> None:
 
 
 def test_a_resource_may_be_below_another_and_differ() -> None:
-    none = {"response_type": type(None), "view": None}
     routes = horses(
         StalledHorses,
         path="/stalls/{stallID}/horses",
         parent=StallPath,
         item=StallHorsePath,
         scope="organization",
-        overrides={"create": {**none, "errors": ()}, "update": {**none, "success": 200}},
+        accepted=("delete",),
+        is_conditional=False,
+        summaries={"delete": "Sell a horse"},
+        overrides={"create": {"errors": ()}},
     )
     assert {each.path for each in routes} == {"/stalls/{stallID}/horses", "/stalls/{stallID}/horses/{horseID}"}
     assert [each.path_type for each in routes[:3]] == [StallPath, StallPath, StallHorsePath]
     assert [each.success for each in routes] == [200, 201, 200, 200, 202]
     assert routes[1].errors == ()
+    assert [each.is_conditional for each in routes[3:]] == [False, False]
+    assert [each.summary for each in routes[3:]] == ["Update a horse", "Sell a horse"]
+
+
+def test_a_route_responds_nothing_if_its_method_returns_nothing() -> None:
+    routes = horses(StalledHorses, path="/stalls/{stallID}/horses", parent=StallPath, item=StallHorsePath)
+    nothing = (type(None), None)
+    assert [(each.response_type, each.view) for each in routes[1:4]] == [nothing, (HorseRead, VIEW), nothing]
 
 
 def test_an_object_needs_one_parameter_of_its_own() -> None:

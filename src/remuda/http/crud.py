@@ -5,12 +5,14 @@ differs in one of them is given in `overrides`; a route that is not one of the f
 """
 
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, Literal
 
 from remuda.access.principal import Permission, Verb
 from remuda.http.responses import EtagView
 from remuda.http.routes import AnyRoute, Route, Scope
 from remuda.http.schema import ListQuery, Nothing, Parameters
+from remuda.http.signatures import returns_nothing
 
 Operation = Literal["list", "create", "get", "update", "delete"]
 """One of the five. It is the name of the service's method, and begins the name of the route."""
@@ -36,12 +38,15 @@ def crud(
     view: EtagView[Any, Any] | None = None,
     create: type | None = None,
     update: type | None = None,
-    query: type[ListQuery] = ListQuery,
+    query: type[Parameters] = ListQuery,
     parent: type[Parameters] = Nothing,
     scope: Scope = "project",
     names: str = "",
     plural_noun: str = "",
     without: tuple[Operation, ...] = (),
+    accepted: tuple[Operation, ...] = ("update", "delete"),
+    is_conditional: bool = True,
+    summaries: Mapping[Operation, str] | None = None,
     descriptions: Mapping[Operation, str] | None = None,
     overrides: Mapping[Operation, Mapping[str, Any]] | None = None,
 ) -> list[AnyRoute]:
@@ -51,40 +56,45 @@ def crud(
     last segment of its path. `name` ends the routes' names (`network` in `create_network`). `noun` goes into the
     summaries, with its article (`a network`). `names` and `plural_noun` are their plurals, made with an s if left out.
 
-    Without a body type for `create` or `update` there is no such route, and none for what is named in `without`.
-    `overrides` are fields of `Route`, by operation.
+    Without a body type for `create` or `update` there is no such route, and none for what is named in `without`. What
+    is `accepted` responds 202, since a controller completes it. If the method that creates or updates returns nothing,
+    so does the route. `summaries`, `descriptions` and `overrides` (any fields of `Route`) are by operation.
     """
     plural = plural_noun or f"{noun.removeprefix('a ').removeprefix('an ')}s"
     many = {"path": path, "path_type": parent}
     one = {"path": f"{path}/{{{_own_parameter(item, parent)}}}", "path_type": item}
-    viewed = {"response_type": read, "view": view}
-    accepted = {"success": 202, "is_conditional": True}
+    viewed, conditional = {"response_type": read, "view": view}, {"is_conditional": is_conditional}
     found: dict[Operation, dict[str, Any]] = {
         "list": {**many, "method": "GET", "summary": f"List the {plural} that the caller may see"},
         "create": {**many, **viewed, "method": "POST", "summary": f"Create {noun}", "body_type": create},
         "get": {**one, **viewed, "method": "GET", "summary": f"Read {noun}"},
-        "update": {**one, **viewed, **accepted, "method": "PUT", "summary": f"Update {noun}", "body_type": update},
-        "delete": {**one, **accepted, "method": "DELETE", "summary": f"Delete {noun}"},
+        "update": {**one, **viewed, **conditional, "method": "PUT", "summary": f"Update {noun}", "body_type": update},
+        "delete": {**one, **conditional, "method": "DELETE", "summary": f"Delete {noun}"},
     }
     found["list"] |= {"name": f"list_{names or f'{name}s'}", "query_type": query, "response_type": _list_of(read)}
     found["create"] |= {"success": 201, "errors": (404,)}
-    texts, changed = descriptions or {}, overrides or {}
-    return [
-        Route(
-            **{
-                "name": f"{operation}_{name}",
-                "service": service,
-                "calls": getattr(service, operation),
-                "scope": scope,
-                "permission": permission(_VERBS[operation]),
-                "description": texts.get(operation, ""),
-                **fields,
-                **changed.get(operation, {}),
-            }
-        )
-        for operation, fields in found.items()
-        if operation not in without and fields.get("body_type", read) is not None
-    ]
+    for operation in accepted:
+        found[operation]["success"] = 202
+    for operation, summary in (summaries or {}).items():
+        found[operation]["summary"] = summary
+    routes = []
+    for operation, fields in found.items():
+        if operation in without or fields.get("body_type", read) is None:
+            continue
+        own = (overrides or {}).get(operation, {})
+        calls = own.get("calls") or getattr(service, operation)
+        if operation in ("create", "update") and returns_nothing(calls):
+            fields |= {"response_type": NoneType, "view": None}
+        common = {
+            "name": f"{operation}_{name}",
+            "service": service,
+            "calls": calls,
+            "scope": scope,
+            "permission": permission(_VERBS[operation]),
+            "description": (descriptions or {}).get(operation, ""),
+        }
+        routes.append(Route(**{**common, **fields, **own}))
+    return routes
 
 
 def _own_parameter(item: type[Parameters], parent: type[Parameters]) -> str:

@@ -1,5 +1,8 @@
 """Routes of limits, usage and allocations."""
 
+from functools import partial
+
+from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
 from remuda.identity.names import ORGANIZATION, PROJECT, OrganizationPath, ProjectPath, permission
 from remuda.identity.quotas import rules, schema
@@ -81,67 +84,38 @@ ROUTES: list[AnyRoute] = [
         service=Allocations,
         calls=Allocations.usage,
     ),
-    Route(
-        method="POST",
+    *crud(
+        Allocations,
         path=f"{PROJECT}/allocations",
-        name="create_allocation",
-        summary="Create an allocation within the limits",
-        description=(
-            "With an Idempotency-Key the allocation is released unless it is confirmed in time; "
+        item=schema.AllocationPath,
+        parent=ProjectPath,
+        name="allocation",
+        noun="an allocation",
+        permission=partial(permission, "allocations"),
+        view=rules.ALLOCATION_VIEW,
+        create=schema.AllocationWrite,
+        update=schema.AllocationWrite,
+        read=schema.AllocationRead,
+        without=("list",),
+        accepted=("delete",),
+        summaries={
+            "create": "Create an allocation within the limits",
+            "update": "Replace the amounts of an allocation within the limits",
+            "delete": "Release an allocation",
+        },
+        descriptions={
+            "create": "With an Idempotency-Key the allocation is released unless it is confirmed in time; "
             "without one it is confirmed from the start."
-        ),
-        scope="project",
-        permission=permission("allocations", "create"),
-        path_type=ProjectPath,
-        body_type=schema.AllocationWrite,
-        response_type=schema.AllocationRead,
-        success=201,
-        is_idempotent=True,
-        service=Allocations,
-        calls=Allocations.allocate,
-        view=rules.ALLOCATION_VIEW,
-    ),
-    Route(
-        method="GET",
-        path=_ALLOCATION,
-        name="get_allocation",
-        summary="Read an allocation",
-        scope="project",
-        permission=permission("allocations", "read"),
-        path_type=schema.AllocationPath,
-        response_type=schema.AllocationRead,
-        service=Allocations,
-        calls=Allocations.get,
-    ),
-    Route(
-        method="PUT",
-        path=_ALLOCATION,
-        name="change_allocation",
-        summary="Replace the amounts of an allocation within the limits",
-        scope="project",
-        permission=permission("allocations", "update"),
-        path_type=schema.AllocationPath,
-        query_type=schema.FencingQuery,
-        body_type=schema.AllocationWrite,
-        response_type=schema.AllocationRead,
-        is_conditional=True,
-        service=Allocations,
-        calls=Allocations.change,
-        view=rules.ALLOCATION_VIEW,
-    ),
-    Route(
-        method="DELETE",
-        path=_ALLOCATION,
-        name="delete_allocation",
-        summary="Release an allocation",
-        scope="project",
-        permission=permission("allocations", "delete"),
-        path_type=schema.AllocationPath,
-        query_type=schema.ReleaseQuery,
-        success=202,
-        is_conditional=True,
-        service=Allocations,
-        calls=Allocations.release,
+        },
+        overrides={
+            "create": {"calls": Allocations.allocate, "is_idempotent": True},
+            "update": {
+                "name": "change_allocation",
+                "calls": Allocations.change,
+                "query_type": schema.FencingQuery,
+            },
+            "delete": {"calls": Allocations.release, "query_type": schema.ReleaseQuery},
+        },
     ),
     Route(
         method="POST",

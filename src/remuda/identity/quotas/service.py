@@ -17,7 +17,7 @@ import msgspec
 
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import Context, Principal
-from remuda.http.responses import Collection, Rendered, Viewed, check_if_match, etag_of
+from remuda.http.responses import Collection, Rendered, check_if_match, etag_of
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, Allocation, Quota, QuotaSpec, charge_value
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -63,11 +63,9 @@ class Allocations:
         )
         return await self.ledger.reserve(found, log=audit_records(context, ALLOCATION.plural, found))
 
-    async def get(
-        self, context: Context, organization: str, project: str, allocation: str
-    ) -> Viewed[schema.AllocationRead]:
+    async def get(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
         allow_in_project(context.principal, permission("allocations", "read"), organization, project)
-        return Viewed(rules.ALLOCATION_VIEW, await self._find_active(organization, project, allocation))
+        return await self._find_active(organization, project, allocation)
 
     async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
         """Confirm an allocation: the object that it was created for exists."""
