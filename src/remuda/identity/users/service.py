@@ -12,7 +12,7 @@ permission to grant each of these roles. To leave a user in a group grants nothi
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -22,7 +22,7 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Principal, requester_of
 from remuda.http.pagination import SLICE
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
+from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.names import permission
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.users import rules
@@ -117,7 +117,7 @@ class Users:
         """Return the users of an organization, by subject. A membership without its user is skipped."""
         allow_in_organization(context.principal, permission(USERS, "read"), organization)
         await self.store.get(Organization, organization)
-        groups = await self._groups(organization)
+        groups = await _groups_by_member(self.store, organization, lambda spec: spec.user_ids)
         found = []
         memberships = await self.store.list(OrganizationUser, labels={ORGANIZATION: organization})
         for number, membership in enumerate(memberships.items):
@@ -136,13 +136,7 @@ class Users:
         subject = rules.email_address(body.spec.subject)
         tags = own_tags(_tags(body), context.principal)
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
-        work = UserWork(
-            member=member,
-            requester=requester_of(context.principal),
-            groups=each_once(body.spec.group_ids),
-            state=body.spec.state,
-            tags=tags,
-        )
+        work = _user_work(context, member, body, tags)
         return await self._response(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
     async def update(self, context: Context, organization: str, user: str, body: UserWrite) -> UserRead:
@@ -151,12 +145,7 @@ class Users:
         membership, found = await self._user(organization, user)
         replaced_tags(found.spec.tags, _tags(body), context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
-        work = UserWork(
-            member=member,
-            requester=requester_of(context.principal),
-            groups=each_once(body.spec.group_ids),
-            state=body.spec.state,
-        )
+        work = _user_work(context, member, body)
         return await self._response(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
@@ -191,14 +180,6 @@ class Users:
             raise NotFound("User", user)
         return found
 
-    async def _groups(self, organization: str) -> Mapping[str, Sequence[str]]:
-        """Return the groups of an organization by their users."""
-        groups: defaultdict[str, list[str]] = defaultdict(list)
-        for group in (await self.store.list(Group, labels={ORGANIZATION: organization})).items:
-            for user in group.spec.user_ids:
-                groups[user].append(group.name)
-        return groups
-
 
 def _tags(requested: UserWrite) -> tuple[Tag, ...]:
     if requested.metadata is None:
@@ -231,7 +212,7 @@ class Accounts:
                 raise
             return [rules.read_account(own, await self._groups_of(own))]
         await self.store.get(Organization, organization)
-        groups = await self._groups(organization)
+        groups = await _groups_by_member(self.store, organization, lambda spec: spec.service_account_ids)
         accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
         return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_deleting]
 
@@ -242,7 +223,7 @@ class Accounts:
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=context.operation)
-        work = _work(context, member, body)
+        work = _account_work(context, member, body)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
         created, issued = self.results.accounts.pop(done), self.results.tokens.pop(done)
         if created is None or issued is None:
@@ -256,7 +237,7 @@ class Accounts:
         check_tags(body.metadata.tags)
         replaced_tags(found.spec.tags, stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=found.name)
-        work = _work(context, member, body)
+        work = _account_work(context, member, body)
         changed = self.results.accounts.pop(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))
         if changed is not None:
             return rules.read_account(changed, sorted(work.groups))
@@ -308,16 +289,29 @@ class Accounts:
     async def _groups_of(self, account: ServiceAccount) -> Sequence[str]:
         return await groups_of(self.store, Member(organization=organization_of(account), id=account.name))
 
-    async def _groups(self, organization: str) -> Mapping[str, Sequence[str]]:
-        """Return the groups of an organization by their service accounts."""
-        groups: defaultdict[str, list[str]] = defaultdict(list)
-        for group in (await self.store.list(Group, labels={ORGANIZATION: organization})).items:
-            for account in group.spec.service_account_ids:
-                groups[account].append(group.name)
-        return groups
+
+async def _groups_by_member(
+    store: Store, organization: str, members_of: Callable[[GroupSpec], Sequence[str]]
+) -> Mapping[str, Sequence[str]]:
+    """Return the groups of an organization by their members, which are users or service accounts."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for group in (await store.list(Group, labels={ORGANIZATION: organization})).items:
+        for member in members_of(group.spec):
+            groups[member].append(group.name)
+    return groups
 
 
-def _work(context: Context, member: Member, requested: AccountWrite) -> AccountWork:
+def _user_work(context: Context, member: Member, requested: UserWrite, tags: tuple[Tag, ...] = ()) -> UserWork:
+    return UserWork(
+        member=member,
+        requester=requester_of(context.principal),
+        groups=each_once(requested.spec.group_ids),
+        state=requested.spec.state,
+        tags=tags,
+    )
+
+
+def _account_work(context: Context, member: Member, requested: AccountWrite) -> AccountWork:
     return AccountWork(
         member=member,
         requester=requester_of(context.principal),
