@@ -1,4 +1,4 @@
-"""Resource service: the use cases that the APIs of project resources have in common.
+"""Resource services: the use cases that the APIs of stored objects have in common.
 
 Every use case takes the context of the call, checks the caller's permissions itself, and has at most one effect. A
 subclass sets the class attributes and adds `create`, `update` and whatever else its resource has.
@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from remuda.access.checks import allow_new_in_project
+from msgspec.structs import replace
+
+from remuda.access.checks import allow_in_organization, allow_new_in_project
 from remuda.access.principal import Context, Permission, Verb
 from remuda.http.responses import Collection, EtagView
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
@@ -16,7 +18,15 @@ from remuda.kernel.tags import Tag
 from remuda.operations.saga import InputT, Saga
 from remuda.operations.service import Operations
 from remuda.resources.conventions import is_api_v2
-from remuda.resources.crud import audit_records, check_state, reject_if_in_use, request_deletion, retry_on_conflict
+from remuda.resources.crud import (
+    audit_records,
+    check_reference,
+    check_state,
+    get_in,
+    reject_if_in_use,
+    request_deletion,
+    retry_on_conflict,
+)
 from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
@@ -24,6 +34,143 @@ from remuda.store.logs import Record
 from remuda.store.objects import ResourceT
 
 ReadT = TypeVar("ReadT")
+
+Find = Callable[[], Awaitable[ResourceT]]
+"""Returns the object of a call, or raises unless the caller may change it."""
+Change = Callable[[ResourceT], Awaitable[ResourceT]]
+"""Returns what becomes of an object: itself if there is nothing to write. It raises if the request is invalid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceService(Generic[ResourceT, ReadT]):
+    """The objects of one kind, as callers create, update and delete them."""
+
+    kind: ClassVar[Kind[Any]]
+    endpoint: ClassVar[str]
+    """The endpoint of its permissions, with the service, such as `region:networks:v2`."""
+    view: ClassVar[EtagView[Any, Any]]
+    noun: ClassVar[str]
+    """The noun in error messages."""
+    is_kept_in_use: ClassVar[bool] = False
+    """An object that is in use cannot be deleted."""
+
+    store: Store
+
+    async def insert(self, context: Context, new: ResourceT) -> ResourceT:
+        """Create an object. If the same request created it before, and its response was lost, return that one."""
+        try:
+            return await self.store.create(new, log=self.audit(context, new))
+        except AlreadyExists:
+            return await self.store.get(type(new), new.name)
+
+    async def update_found(self, context: Context, find: Find[ResourceT], change: Change[ResourceT]) -> ResourceT:
+        """Write what `change` makes of an object that matches If-Match. Both are repeated after a conflict."""
+
+        async def write() -> ResourceT:
+            found = await find()
+            self.check_if_match(context, found)
+            changed = await change(found)
+            return found if changed is found else await self.save(context, found, changed)
+
+        return await retry_on_conflict(write)
+
+    async def delete_found(self, context: Context, find: Find[ResourceT]) -> None:
+        """Request the deletion of an object, if it has the caller's If-Match."""
+
+        async def delete() -> None:
+            found = await find()
+            await request_deletion(
+                self.store,
+                context,
+                found,
+                self.view.writable(found),
+                self.audit(context, found),
+                check=lambda: self.check_deletion(found),
+                unused=self.is_kept_in_use,
+                if_unchanged=self.is_kept_in_use,
+            )
+            if not found.is_deleting:
+                await self.after_deletion(found)
+
+        await retry_on_conflict(delete)
+
+    async def check_deletion(self, found: ResourceT) -> None:
+        """Raise an error if an object must not be deleted now."""
+        if self.is_kept_in_use:
+            await reject_if_in_use(self.store, found, f"{self.noun} is in use and cannot be deleted")
+
+    async def after_deletion(self, found: ResourceT) -> None:
+        """Do what follows the requested deletion of an object: nothing, unless a subclass says so."""
+
+    async def add_finalizer(
+        self, context: Context, find: Find[ResourceT], reference: str, *, own: str, if_deleting: str
+    ) -> None:
+        """Add a reference of another service as a finalizer; `if_deleting` rejects an object that is being deleted."""
+
+        async def add(found: ResourceT) -> ResourceT:
+            check_reference(reference, own=own)
+            if found.is_deleting:
+                raise Malformed(if_deleting)
+            before = found.metadata.finalizers
+            return found if reference in before else _with_finalizers(found, (*before, reference))
+
+        await self.update_found(context, find, add)
+
+    async def remove_finalizer(self, context: Context, find: Find[ResourceT], reference: str, *, own: str) -> None:
+        """Remove a reference of another service."""
+
+        async def remove(found: ResourceT) -> ResourceT:
+            check_reference(reference, own=own)
+            before = found.metadata.finalizers
+            remaining = tuple(each for each in before if each != reference)
+            return found if remaining == before else _with_finalizers(found, remaining)
+
+        await self.update_found(context, find, remove)
+
+    async def save(self, context: Context, found: ResourceT, changed: ResourceT) -> ResourceT:
+        """Write an object with the audit record of the caller's change."""
+        return await self.store.update(changed, log=self.audit(context, found))
+
+    def audit(self, context: Context, found: ResourceT) -> Sequence[Record]:
+        """Return the audit record of a write to an object."""
+        return audit_records(context, self.kind.plural, found)
+
+    def check_if_match(self, context: Context, found: ResourceT) -> None:
+        """Raise PreconditionFailed unless an object has the caller's If-Match, if there is one."""
+        check_state(context, found, self.view.writable(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationResourceService(ResourceService[ResourceT, ReadT]):
+    """Objects of organizations, whose paths name the organization, so that the permission is checked first.
+
+    A caller without it gets Forbidden, whether the object exists or not, and a caller with it NotFound for an object of
+    another organization.
+    """
+
+    async def delete(self, context: Context, organization: str, id: str) -> None:  # noqa: A002  the usual name
+        """Request the deletion of an object, if it has the caller's If-Match."""
+        await self.delete_found(context, lambda: self.find(context, "delete", organization, id))
+
+    async def update_with(
+        self,
+        context: Context,
+        organization: str,
+        id: str,  # noqa: A002  the usual name
+        change: Change[ResourceT],
+    ) -> ResourceT:
+        """Write what `change` makes of an object that matches If-Match."""
+        return await self.update_found(context, lambda: self.find(context, "update", organization, id), change)
+
+    async def find(self, context: Context, verb: Verb, organization: str, id: str) -> ResourceT:  # noqa: A002  the usual name
+        """Return an object that the caller has this permission for."""
+        self.authorize(context, verb, organization)
+        found: ResourceT = await get_in(self.store, self.kind.type, id, organization)
+        return found
+
+    def authorize(self, context: Context, verb: Verb, organization: str) -> None:
+        """Require a permission in an organization."""
+        allow_in_organization(context.principal, Permission(self.endpoint, verb), organization)
 
 
 class ProjectLookup(Protocol):
@@ -35,23 +182,14 @@ class ProjectLookup(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceService(Generic[ResourceT, ReadT]):
-    """The objects of one kind in all projects, as a caller may list, read, update and delete them."""
+class ProjectResourceService(ResourceService[ResourceT, ReadT]):
+    """Objects of projects. They are found by their ids in all projects that the caller may read."""
 
-    kind: ClassVar[Kind[Any]]
-    endpoint: ClassVar[str]
-    """The endpoint of its permissions, with the service, such as `region:networks:v2`."""
-    view: ClassVar[EtagView[Any, Any]]
-    noun: ClassVar[str]
-    """The noun in error messages."""
     is_versioned: ClassVar[bool] = True
     """Only objects that the supported API version created exist for callers."""
     has_tag_labels: ClassVar[bool] = False
     """The tags of services are stored as labels, too."""
-    is_kept_in_use: ClassVar[bool] = False
-    """An object that is in use cannot be deleted."""
 
-    store: Store
     identity: ProjectLookup
 
     async def list(self, context: Context, query: ProjectQuery) -> Collection[ResourceT, list[ReadT]]:
@@ -85,13 +223,6 @@ class ResourceService(Generic[ResourceT, ReadT]):
             raise NotFound(self.kind.name, id)
         return found
 
-    async def insert(self, context: Context, new: ResourceT) -> ResourceT:
-        """Create an object. If the same request created it before, and its response was lost, return that one."""
-        try:
-            return await self.store.create(new, log=self.audit(context, new))
-        except AlreadyExists:
-            return await self.store.get(type(new), new.name)
-
     async def run_create(
         self,
         context: Context,
@@ -117,57 +248,24 @@ class ResourceService(Generic[ResourceT, ReadT]):
         self,
         context: Context,
         id: str,  # noqa: A002  the usual name
-        change: Callable[[ResourceT], ResourceT],
+        change: Change[ResourceT],
         *,
         check: Callable[[ResourceT], Awaitable[object]] | None = None,
     ) -> ResourceT:
         """Write what `change` makes of an object that matches If-Match and is not deleting; `check` runs first."""
 
-        async def write() -> ResourceT:
+        async def find() -> ResourceT:
             found = await self.find(context, "update", id)
             if check is not None:
                 await check(found)
             self.reject_if_deleting(found)
-            self.check_if_match(context, found)
-            return await self.save(context, found, change(found))
+            return found
 
-        return await retry_on_conflict(write)
+        return await self.update_found(context, find, change)
 
     async def delete(self, context: Context, id: str) -> None:  # noqa: A002  the usual name
         """Request the deletion of an object, if it has the caller's If-Match."""
-
-        async def delete() -> None:
-            found = await self.find(context, "delete", id)
-            await request_deletion(
-                self.store,
-                context,
-                found,
-                self.view.writable(found),
-                self.audit(context, found),
-                check=lambda: self.check_deletion(found),
-                unused=self.is_kept_in_use,
-                if_unchanged=self.is_kept_in_use,
-            )
-            if not found.is_deleting:
-                await self.after_deletion(found)
-
-        await retry_on_conflict(delete)
-
-    async def check_deletion(self, found: ResourceT) -> None:
-        """Raise an error if an object must not be deleted now."""
-        if self.is_kept_in_use:
-            await reject_if_in_use(self.store, found, f"{self.noun} is in use and cannot be deleted")
-
-    async def after_deletion(self, found: ResourceT) -> None:
-        """Do what follows the requested deletion of an object: nothing, unless a subclass says so."""
-
-    async def save(self, context: Context, found: ResourceT, changed: ResourceT) -> ResourceT:
-        """Write an object with the audit record of the caller's change."""
-        return await self.store.update(changed, log=self.audit(context, found))
-
-    def audit(self, context: Context, found: ResourceT) -> Sequence[Record]:
-        """Return the audit record of a write to an object."""
-        return audit_records(context, self.kind.plural, found)
+        await self.delete_found(context, lambda: self.find(context, "delete", id))
 
     def authorize(self, context: Context, verb: Verb, found: Any) -> None:
         """Require a permission for an object, or for the one on which a new object will depend."""
@@ -188,11 +286,11 @@ class ResourceService(Generic[ResourceT, ReadT]):
         if found.is_deleting:
             raise Malformed(f"{self.noun} is being deleted")
 
-    def check_if_match(self, context: Context, found: ResourceT) -> None:
-        """Raise PreconditionFailed unless an object has the caller's If-Match, if there is one."""
-        check_state(context, found, self.view.writable(found))
-
 
 def _tags(resource: Any) -> Sequence[Tag]:
     tags: Sequence[Tag] = resource.spec.tags
     return tags
+
+
+def _with_finalizers(resource: ResourceT, finalizers: tuple[str, ...]) -> ResourceT:
+    return replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))

@@ -14,18 +14,16 @@ from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
-from remuda.http.responses import Collection, Viewed, etag_view
+from remuda.http.responses import Collection, etag_view
 from remuda.http.schema import Parameters, Wire
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
-from remuda.identity.names import permission
 from remuda.identity.oauth.clients import CLI, check_redirect_uris, load_public_key, redirect_uris_of
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
+from remuda.kernel.errors import Forbidden, Invalid
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.resources.crud import audit_records, check_state, retry_on_conflict
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -35,8 +33,8 @@ from remuda.resources.metadata import (
     writable_metadata,
 )
 from remuda.resources.schema import MetadataRead, MetadataWrite
+from remuda.resources.service import ResourceService
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.store.contract import Store
 
 _Uri = Annotated[str, msgspec.Meta(max_length=2048)]
 
@@ -160,87 +158,77 @@ def _wire(client: OAuth2Client) -> OAuth2ClientWire:
 CLIENT_VIEW = etag_view(read_client, writable_client)
 
 
-def client_permission(verb: Verb) -> Permission:
-    """Return the permission for an operation on clients."""
-    return permission("oauth2providers", verb)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientRegistration:
+class ClientRegistration(ResourceService[OAuth2Client, ClientRead]):
     """Service of registered clients."""
 
-    store: Store
+    kind, endpoint, view, noun = OAUTH2_CLIENT, "identity:oauth2providers", CLIENT_VIEW, "client"
+
     clock: Clock
     randomness: Randomness
 
     async def list(self, context: Context) -> Collection[OAuth2Client, list[ClientRead]]:
-        allow_everywhere(context.principal, client_permission("read"))
+        self._authorize(context, "read")
         return Collection(store=self.store, kind=OAuth2Client, view=CLIENT_VIEW)
 
-    async def get(self, context: Context, client: str) -> Viewed[ClientRead]:
-        allow_everywhere(context.principal, client_permission("read"))
-        return Viewed(CLIENT_VIEW, await self.store.get(OAuth2Client, client))
+    async def get(self, context: Context, client: str) -> OAuth2Client:
+        self._authorize(context, "read")
+        return await self.store.get(OAuth2Client, client)
 
     async def create(self, context: Context, body: ClientWrite) -> ClientSecretRead:
         """Register a client, and return its secret once. Public clients and clients with a key have none.
 
         A retry after a lost response returns no secret: rotate it.
         """
-        allow_everywhere(context.principal, client_permission("create"))
+        self._authorize(context, "create")
         check_client(body)
         secret = None if body.spec.is_public or body.spec.public_key else new_secret(self.randomness)
         secret_hash = "" if secret is None else token_hash(secret.reveal())
-        client = new_client(context.operation, body, context.principal, secret_hash=secret_hash)
-        try:
-            created = await self.store.create(client, log=audit_records(context, OAUTH2_CLIENT.plural, client))
-        except AlreadyExists:
-            return _with_secret(await self.store.get(OAuth2Client, client.name), None)
-        return _with_secret(created, secret)
+        new = new_client(context.operation, body, context.principal, secret_hash=secret_hash)
+        created = await self.insert(context, new)
+        return _with_secret(created, secret if created.spec.secret_hash == secret_hash else None)
 
     async def update(self, context: Context, client: str, body: ClientWrite) -> OAuth2Client:
         """Replace the writable fields of a client."""
-        allow_everywhere(context.principal, client_permission("update"))
+        self._authorize(context, "update")
         check_client(body)
 
-        async def change() -> OAuth2Client:
-            found = await self._own(context, client)
-            changed = changed_client(found, body, context.principal, self.clock.now())
-            return await self.store.update(changed, log=audit_records(context, OAUTH2_CLIENT.plural, found))
+        async def changed(found: OAuth2Client) -> OAuth2Client:
+            _reject_built_in(found)
+            return changed_client(found, body, context.principal, self.clock.now())
 
-        return await retry_on_conflict(change)
+        return await self.update_found(context, lambda: self.store.get(OAuth2Client, client), changed)
 
     async def rotate(self, context: Context, client: str) -> ClientSecretRead:
         """Replace the secret of a client, and return the new one once. The old one is no longer valid."""
-        allow_everywhere(context.principal, client_permission("update"))
+        self._authorize(context, "update")
         secret = new_secret(self.randomness)
 
-        async def change() -> OAuth2Client:
-            found = await self._own(context, client)
+        async def rotated(found: OAuth2Client) -> OAuth2Client:
+            _reject_built_in(found)
             if found.spec.is_public:
                 raise Invalid("the client", "is public and has no secret", remedy="set isPublic to false first")
-            spec = replace(found.spec, secret_hash=token_hash(secret.reveal()))
-            log = audit_records(context, OAUTH2_CLIENT.plural, found)
-            return await self.store.update(replace(found, spec=spec), log=log)
+            return replace(found, spec=replace(found.spec, secret_hash=token_hash(secret.reveal())))
 
-        return _with_secret(await retry_on_conflict(change), secret)
+        written = await self.update_found(context, lambda: self.store.get(OAuth2Client, client), rotated)
+        return _with_secret(written, secret)
 
     async def delete(self, context: Context, client: str) -> None:
         """Delete a client. Users can no longer log in through it, and its refresh tokens are no longer valid."""
-        allow_everywhere(context.principal, client_permission("delete"))
+        self._authorize(context, "delete")
+        await self.delete_found(context, lambda: self.store.get(OAuth2Client, client))
 
-        async def change() -> None:
-            found = await self._own(context, client)
-            log = audit_records(context, OAUTH2_CLIENT.plural, found)
-            await self.store.delete(OAuth2Client, client, uid=found.uid, version=found.version, log=log)
+    async def check_deletion(self, found: OAuth2Client) -> None:
+        """Raise Forbidden for a built-in client."""
+        _reject_built_in(found)
 
-        await retry_on_conflict(change)
+    def _authorize(self, context: Context, verb: Verb) -> None:
+        allow_everywhere(context.principal, Permission(self.endpoint, verb))
 
-    async def _own(self, context: Context, client: str) -> OAuth2Client:
-        found = await self.store.get(OAuth2Client, client)
-        check_state(context, found, writable_client(found))
-        if found.name == CLI:
-            raise Forbidden(f"The client {CLI} is built in and cannot be changed: register another one.")
-        return found
+
+def _reject_built_in(client: OAuth2Client) -> None:
+    if client.name == CLI:
+        raise Forbidden(f"The client {CLI} is built in and cannot be changed: register another one.")
 
 
 def _with_secret(client: OAuth2Client, secret: Secret | None) -> ClientSecretRead:

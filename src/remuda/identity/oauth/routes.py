@@ -3,19 +3,21 @@
 Discovery documents are built from the configured issuer, never from the Host header, and list only what is implemented.
 """
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from remuda.access.principal import Verb
 from remuda.http.authentication import read_bearer
+from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Call, Route
-from remuda.http.schema import ListQuery, Nothing
+from remuda.http.schema import Nothing
+from remuda.identity.names import permission
 from remuda.identity.oauth import registration, schema
 from remuda.identity.oauth.clients import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
 from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
-from remuda.identity.oauth.registration import ClientRegistration, client_permission
+from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.schema import OpenIdConfiguration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.settings import IdentitySettings
@@ -112,8 +114,7 @@ def _bearer(call: Call[Any, Any, Any]) -> str:
     return read_bearer(_authorization(call).encode("latin-1"))
 
 
-_OAUTH, _KNOWN, _CLIENTS = "/oauth2/v2", "/.well-known", "/api/v1/oauth2clients"
-_CLIENT = f"{_CLIENTS}/{{clientID}}"
+_OAUTH, _KNOWN = "/oauth2/v2", "/.well-known"
 
 
 def _endpoint(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
@@ -124,13 +125,6 @@ def _endpoint(method: str, path: str, name: str, summary: str, handler: Any, **m
 def _token_endpoint(path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
     common: dict[str, Any] = {"form": True, "oauth": True, "headers": ("authorization",), "errors": (401,)}
     return _endpoint("POST", f"{_OAUTH}/{path}", name, summary, handler, **common | more)
-
-
-def _client_route(method: str, path: str, verb: Verb, summary: str, calls: Any, **more: Any) -> AnyRoute:
-    fields: dict[str, Any] = {"method": method, "path": path, "summary": summary, "calls": calls}
-    if path.startswith(_CLIENT):
-        fields["path_type"] = registration.ClientPath
-    return Route(**fields, **more, scope="everywhere", permission=client_permission(verb), service=ClientRegistration)
 
 
 def _tokens() -> list[AnyRoute]:
@@ -195,72 +189,45 @@ def _documents() -> list[AnyRoute]:
     ]
 
 
-def _clients() -> list[AnyRoute]:
-    return [
-        _client_route(
-            "GET",
-            _CLIENTS,
-            "read",
-            "List the registered clients",
-            ClientRegistration.list,
-            name="list_oauth2_clients",
-            query_type=ListQuery,
-            response_type=list[registration.ClientRead],
-        ),
-        _client_route(
-            "POST",
-            _CLIENTS,
-            "create",
-            "Register a client",
-            ClientRegistration.create,
-            name="create_oauth2_client",
-            body_type=registration.ClientWrite,
-            response_type=registration.ClientSecretRead,
-            success=201,
-            holds_secret=True,
-        ),
-        _client_route(
-            "GET",
-            _CLIENT,
-            "read",
-            "Read a client",
-            ClientRegistration.get,
-            name="get_oauth2_client",
-            response_type=registration.ClientRead,
-        ),
-        _client_route(
-            "PUT",
-            _CLIENT,
-            "update",
-            "Update a client",
-            ClientRegistration.update,
-            name="update_oauth2_client",
-            body_type=registration.ClientWrite,
-            response_type=registration.ClientRead,
-            is_conditional=True,
-            view=registration.CLIENT_VIEW,
-        ),
-        _client_route(
-            "DELETE",
-            _CLIENT,
-            "delete",
-            "Delete a client",
-            ClientRegistration.delete,
-            name="delete_oauth2_client",
-            success=204,
-            is_conditional=True,
-        ),
-        _client_route(
-            "POST",
-            f"{_CLIENT}/rotate",
-            "update",
-            "Replace the secret of a client",
-            ClientRegistration.rotate,
-            name="rotate_oauth2_client",
-            response_type=registration.ClientSecretRead,
-            holds_secret=True,
-        ),
-    ]
+_CLIENTS: list[AnyRoute] = [
+    *crud(
+        ClientRegistration,
+        path="/api/v1/oauth2clients",
+        item=registration.ClientPath,
+        name="oauth2_client",
+        noun="a client",
+        scope="everywhere",
+        permission=partial(permission, "oauth2providers"),
+        view=registration.CLIENT_VIEW,
+        create=registration.ClientWrite,
+        update=registration.ClientWrite,
+        read=registration.ClientRead,
+        accepted=(),
+        summaries={"list": "List the registered clients", "create": "Register a client"},
+        overrides={
+            "create": {
+                "response_type": registration.ClientSecretRead,
+                "view": None,
+                "holds_secret": True,
+                "errors": (),
+            },
+            "delete": {"success": 204},
+        },
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/oauth2clients/{clientID}/rotate",
+        name="rotate_oauth2_client",
+        summary="Replace the secret of a client",
+        scope="everywhere",
+        permission=permission("oauth2providers", "update"),
+        path_type=registration.ClientPath,
+        response_type=registration.ClientSecretRead,
+        holds_secret=True,
+        service=ClientRegistration,
+        calls=ClientRegistration.rotate,
+    ),
+]
 
 
-ROUTES: list[AnyRoute] = [*_tokens(), *_documents(), *_clients()]
+ROUTES: list[AnyRoute] = [*_tokens(), *_documents(), *_CLIENTS]

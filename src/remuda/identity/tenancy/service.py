@@ -11,11 +11,9 @@ belong to the whole system, and every caller may read those, or to an organizati
 and not be read. A provider that the domain of its organization uses stays deleting until it is not.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-
-from msgspec.structs import replace
 
 from remuda.access.checks import (
     allow_everywhere,
@@ -44,22 +42,14 @@ from remuda.identity.tenancy.schema import (
     ProviderWrite,
 )
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
+from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
-from remuda.resources.crud import (
-    audit_records,
-    check_reference,
-    check_state,
-    find_in,
-    get_in,
-    request_deletion,
-    retry_on_conflict,
-)
+from remuda.resources.crud import find_in, get_in
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import VersionRead
-from remuda.store.contract import Store
+from remuda.resources.service import OrganizationResourceService, ResourceService
 from remuda.store.logs import Record
 
 SERVICE_NAME = "unikorn-identity"
@@ -77,13 +67,25 @@ class ServiceVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Organizations:
+class Organizations(ResourceService[Organization, OrganizationRead]):
     """Service of organizations."""
 
-    store: Store
+    kind, endpoint, view, noun = ORGANIZATION, "identity:organizations", rules.ORGANIZATION_VIEW, "organization"
+
     clock: Clock
 
-    async def list_visible(
+    async def _list_by_name(self, context: Context, visible: frozenset[str]) -> Rendered[list[OrganizationRead]]:
+        """Return the organizations with these ids, without deleted ones that a membership still names."""
+        version = (await self.store.list_names(Organization, limit=1)).version
+        found = []
+        for name in sorted(visible):
+            with suppress(NotFound):
+                found.append(await self.store.get_view(Organization, name, self.view))
+        views = without_etags(self.view, found)
+        cursor = Cursors(context.principal.access).write(version)
+        return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": cursor})
+
+    async def list(
         self, context: Context, query: OrganizationQuery
     ) -> Collection[Organization, list[OrganizationRead]] | Rendered[list[OrganizationRead]]:
         """Return the organizations of the caller, or all. A few are read one by one, by name."""
@@ -95,24 +97,44 @@ class Organizations:
             visible &= context.principal.access.organizations.keys()
         if visible is None or query.watch or query.limit is not None or query.continue_ is not None:
             is_visible = None if visible is None else (lambda organization: organization.name in visible)
-            return Collection(store=self.store, kind=Organization, view=rules.ORGANIZATION_VIEW, visible=is_visible)
+            return Collection(store=self.store, kind=Organization, view=self.view, visible=is_visible)
         return await self._list_by_name(context, visible)
 
-    async def _list_by_name(self, context: Context, visible: frozenset[str]) -> Rendered[list[OrganizationRead]]:
-        """Return the organizations with these ids, without deleted ones that a membership still names."""
-        version = (await self.store.list_names(Organization, limit=1)).version
-        found = []
-        for name in sorted(visible):
-            with suppress(NotFound):
-                found.append(await self.store.get_view(Organization, name, rules.ORGANIZATION_VIEW))
-        views = without_etags(rules.ORGANIZATION_VIEW, found)
-        cursor = Cursors(context.principal.access).write(version)
-        return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": cursor})
+    async def create(self, context: Context, body: OrganizationWrite) -> Organization:
+        """Create an organization, named after the request, so that repeating the request creates no second one."""
+        allow_everywhere(context.principal, Permission(self.endpoint, "create"))
+        await self._check(context.operation, body)
+        return await self.insert(context, rules.new_organization(context.operation, body, context.principal))
+
+    async def get(self, context: Context, organization: str) -> Organization:
+        return await self._find(context, "read", organization)
+
+    async def update(self, context: Context, organization: str, body: OrganizationWrite) -> None:
+        """Replace the writable fields of an organization."""
+
+        async def changed(found: Organization) -> Organization:
+            await self._check(organization, body)
+            return rules.updated_organization(found, body, context.principal, self.clock.now())
+
+        await self.update_found(context, lambda: self._find(context, "update", organization), changed)
+
+    async def delete(self, context: Context, organization: str) -> None:
+        """Request the deletion of an organization and everything in it."""
+        allow_everywhere(context.principal, Permission(self.endpoint, "delete"))
+        await self.delete_found(context, lambda: self.store.get(Organization, organization))
+
+    def audit(self, context: Context, found: Organization) -> Sequence[Record]:
+        """Return the audit record of a write: it belongs to the organization itself."""
+        return context.audit(ORGANIZATION.plural, found.name, organization=found.name)
+
+    async def _find(self, context: Context, verb: Verb, organization: str) -> Organization:
+        allow_in_organization(context.principal, Permission(self.endpoint, verb), organization)
+        return await self.store.get(Organization, organization)
 
     async def _visible_to(self, context: Context, email: str | None) -> frozenset[str] | None:
         """Return the ids of the organizations of the caller, or of the user with this address. None means all."""
         principal = context.principal
-        if email is None and permission("organizations", "read") in principal.access.everywhere:
+        if email is None and Permission(self.endpoint, "read") in principal.access.everywhere:
             return None
         if principal.type == "service":
             return frozenset(principal.organizations)
@@ -120,44 +142,6 @@ class Organizations:
             raise NotFound("User", principal.subject)
         visible = await self._memberships(await self._member(principal, email))
         return visible if principal.member_of_only is None else visible & {principal.member_of_only}
-
-    async def create(self, context: Context, body: OrganizationWrite) -> Organization:
-        """Create an organization, named after the request, so that repeating the request creates no second one."""
-        allow_everywhere(context.principal, permission("organizations", "create"))
-        await self._check(context.operation, body)
-        organization = rules.new_organization(context.operation, body, context.principal)
-        try:
-            return await self.store.create(organization, log=_audit(context, organization))
-        except AlreadyExists:  # the same request, whose response was lost
-            return await self.store.get(Organization, organization.name)
-
-    async def get(self, context: Context, organization: str) -> Organization:
-        allow_in_organization(context.principal, permission("organizations", "read"), organization)
-        return await self.store.get(Organization, organization)
-
-    async def update(self, context: Context, organization: str, body: OrganizationWrite) -> None:
-        """Replace the writable fields of an organization."""
-        allow_in_organization(context.principal, permission("organizations", "update"), organization)
-
-        async def change() -> None:
-            found = await self.store.get(Organization, organization)
-            check_state(context, found, rules.writable_organization(found))
-            await self._check(organization, body)
-            changed = rules.updated_organization(found, body, context.principal, self.clock.now())
-            await self.store.update(changed, log=_audit(context, found))
-
-        await retry_on_conflict(change)
-
-    async def delete(self, context: Context, organization: str) -> None:
-        """Request the deletion of an organization and everything in it."""
-        allow_everywhere(context.principal, permission("organizations", "delete"))
-
-        async def delete() -> None:
-            found = await self.store.get(Organization, organization)
-            writable = rules.writable_organization(found)
-            await request_deletion(self.store, context, found, writable, _audit(context, found))
-
-        await retry_on_conflict(delete)
 
     async def _member(self, principal: Principal, email: str | None) -> str:
         """Return the id of the user whose organizations are listed."""
@@ -199,26 +183,26 @@ class Organizations:
             )
 
 
-def _audit(context: Context, organization: Organization) -> Sequence[Record]:
-    """Return the audit record of a write: it belongs to the organization itself."""
-    return context.audit(ORGANIZATION.plural, organization.name, organization=organization.name)
+_REFERENCES = "identity:projects/references"
+"""Endpoint of the permissions for references of projects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Projects:
+class Projects(OrganizationResourceService[Project, ProjectRead]):
     """Service of projects."""
 
-    store: Store
+    kind, endpoint, view, noun = PROJECT, "identity:projects", rules.PROJECT_VIEW, "project"
+
     clock: Clock
 
     def list_all(self, context: Context) -> Collection[Project, list[ProjectRead]]:
         """Return the projects of all organizations, to callers who may read every one of them."""
-        allow_everywhere(context.principal, permission("projects", "read"))
-        return Collection(store=self.store, kind=Project, view=rules.PROJECT_VIEW)
+        allow_everywhere(context.principal, Permission(self.endpoint, "read"))
+        return Collection(store=self.store, kind=Project, view=self.view)
 
-    async def list_in(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
+    async def list(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
         """Return the projects of an organization that the caller may read. There may be none, which is not an error."""
-        read_permission, principal = permission("projects", "read"), context.principal
+        read_permission, principal = Permission(self.endpoint, "read"), context.principal
         allow_naming_organization(principal, read_permission, organization)
         await self.store.get(Organization, organization)
 
@@ -228,88 +212,60 @@ class Projects:
         return Collection(
             store=self.store,
             kind=Project,
-            view=rules.PROJECT_VIEW,
+            view=self.view,
             labels={labels.ORGANIZATION: organization},
             visible=None if _is_allowed_in_all(context, read_permission, organization) else is_visible,
         )
 
     async def create(self, context: Context, organization: str, body: ProjectWrite) -> Project:
         """Create a project, named after the request, so that repeating the request creates no second one."""
-        allow_in_organization(context.principal, permission("projects", "create"), organization)
+        self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
         await self._check(organization, body)
-        project = rules.new_project(context.operation, owner, body, context.principal)
-        try:
-            return await self.store.create(project, log=audit_records(context, PROJECT.plural, project))
-        except AlreadyExists:  # the same request, whose response was lost
-            return await self.store.get(Project, project.name)
+        return await self.insert(context, rules.new_project(context.operation, owner, body, context.principal))
 
     async def get(self, context: Context, organization: str, project: str) -> Project:
-        return await self._project(context, permission("projects", "read"), organization, project)
+        return await self.find(context, "read", organization, project)
 
     async def update(self, context: Context, organization: str, project: str, body: ProjectWrite) -> None:
         """Replace the writable fields of a project."""
 
-        async def change() -> None:
-            found = await self._project(context, permission("projects", "update"), organization, project)
-            check_state(context, found, rules.writable_project(found))
+        async def changed(found: Project) -> Project:
             await self._check(organization, body)
-            changed = rules.updated_project(found, body, context.principal, self.clock.now())
-            await self.store.update(changed, log=audit_records(context, PROJECT.plural, found))
+            return rules.updated_project(found, body, context.principal, self.clock.now())
 
-        await retry_on_conflict(change)
-
-    async def delete(self, context: Context, organization: str, project: str) -> None:
-        """Request the deletion of a project, which is removed when it has no references."""
-
-        async def delete() -> None:
-            found = await self._project(context, permission("projects", "delete"), organization, project)
-            log = audit_records(context, PROJECT.plural, found)
-            await request_deletion(self.store, context, found, rules.writable_project(found), log)
-
-        await retry_on_conflict(delete)
+        await self.update_with(context, organization, project, changed)
 
     async def add_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
         """Add a reference of another service, which protects a project from removal."""
-
-        async def change() -> None:
-            read_permission = permission("projects/references", "create")
-            found = await self._project(context, read_permission, organization, project)
-            check_reference(reference, own=CONTROLLER_FINALIZER)
-            if found.is_deleting:
-                raise Malformed("The project is being deleted and accepts no references: use another project.")
-            if reference not in found.metadata.finalizers:
-                await self._write_finalizers(context, found, (*found.metadata.finalizers, reference))
-
-        await retry_on_conflict(change)
+        await self.add_finalizer(
+            context,
+            lambda: self._find(context, Permission(_REFERENCES, "create"), organization, project),
+            reference,
+            own=CONTROLLER_FINALIZER,
+            if_deleting="The project is being deleted and accepts no references: use another project.",
+        )
 
     async def remove_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
         """Remove a reference of another service."""
+        await self.remove_finalizer(
+            context,
+            lambda: self._find(context, Permission(_REFERENCES, "delete"), organization, project),
+            reference,
+            own=CONTROLLER_FINALIZER,
+        )
 
-        async def change() -> None:
-            read_permission = permission("projects/references", "delete")
-            found = await self._project(context, read_permission, organization, project)
-            check_reference(reference, own=CONTROLLER_FINALIZER)
-            if reference in found.metadata.finalizers:
-                kept = tuple(each for each in found.metadata.finalizers if each != reference)
-                await self._write_finalizers(context, found, kept)
+    async def find(self, context: Context, verb: Verb, organization: str, id: str) -> Project:  # noqa: A002  as in the base
+        """Return a project for which the caller has this permission, in the organization or in the project."""
+        return await self._find(context, Permission(self.endpoint, verb), organization, id)
 
-        await retry_on_conflict(change)
-
-    async def _project(self, context: Context, read_permission: Permission, organization: str, project: str) -> Project:
-        allow_in_project(context.principal, read_permission, organization, project)
+    async def _find(self, context: Context, needed: Permission, organization: str, project: str) -> Project:
+        allow_in_project(context.principal, needed, organization, project)
         return await get_in(self.store, Project, project, organization)
-
-    async def _write_finalizers(self, context: Context, project: Project, finalizers: Sequence[str]) -> None:
-        changed = replace(project, metadata=replace(project.metadata, finalizers=tuple(finalizers)))
-        await self.store.update(changed, log=audit_records(context, PROJECT.plural, project))
 
     async def _check(self, organization: str, body: ProjectWrite) -> None:
         check_tags(body.metadata.tags)
-        await self._check_groups(organization, body.spec.group_ids)
-
-    async def _check_groups(self, organization: str, groups: Iterable[str]) -> None:
-        for group in groups:
+        for group in body.spec.group_ids:
             if not await self._has_group(organization, group):
                 raise Malformed(f"group ID {group} does not exist")
 
@@ -327,60 +283,38 @@ def _is_allowed_in_all(context: Context, read_permission: Permission, organizati
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrganizationProviders:
+class OrganizationProviders(OrganizationResourceService[OAuth2Provider, ProviderRead]):
     """Service of OAuth2 providers."""
 
-    store: Store
+    kind, endpoint, view, noun = OAUTH2_PROVIDER, "identity:oauth2providers", rules.PROVIDER_VIEW, "provider"
+
     clock: Clock
 
     def list_platform(self) -> Collection[OAuth2Provider, list[ProviderRead]]:
         """Return the global providers at which this service is a client, so that users can log in."""
-        return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, index=("platform", "login"))
+        return Collection(store=self.store, kind=OAuth2Provider, view=self.view, index=("platform", "login"))
 
-    async def list_in(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
-        await self._home(context, "read", organization)
+    async def list(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
+        self.authorize(context, "read", organization)
+        await self.store.get(Organization, organization)
         where = {labels.ORGANIZATION: organization}
-        return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, labels=where)
+        return Collection(store=self.store, kind=OAuth2Provider, view=self.view, labels=where)
 
     async def create(self, context: Context, organization: str, body: ProviderWrite) -> OAuth2Provider:
         """Create a provider, named after the request, so that repeating the request creates no second one."""
-        owner = await self._home(context, "create", organization)
+        self.authorize(context, "create", organization)
+        owner = await self.store.get(Organization, organization)
         _check(body)
-        provider = rules.new_provider(context.operation, owner, body, context.principal)
-        try:
-            return await self.store.create(provider, log=audit_records(context, OAUTH2_PROVIDER.plural, provider))
-        except AlreadyExists:  # the same request, whose response was lost
-            return await self.store.get(OAuth2Provider, provider.name)
+        return await self.insert(context, rules.new_provider(context.operation, owner, body, context.principal))
 
     async def update(self, context: Context, organization: str, provider: str, body: ProviderWrite) -> None:
         """Replace the writable fields of a provider."""
 
-        async def change() -> None:
-            found = await self._provider(context, "update", organization, provider)
-            check_state(context, found, rules.writable_provider(found))
+        async def changed(found: OAuth2Provider) -> OAuth2Provider:
             _check(body)
-            changed = rules.updated_provider(found, body, context.principal, self.clock.now())
-            await self.store.update(changed, log=audit_records(context, OAUTH2_PROVIDER.plural, found))
+            return rules.updated_provider(found, body, context.principal, self.clock.now())
 
-        await retry_on_conflict(change)
-
-    async def delete(self, context: Context, organization: str, provider: str) -> None:
-        """Request the deletion of a provider, which is removed when no domain names it."""
-
-        async def delete() -> None:
-            found = await self._provider(context, "delete", organization, provider)
-            log = audit_records(context, OAUTH2_PROVIDER.plural, found)
-            await request_deletion(self.store, context, found, rules.writable_provider(found), log)
-
-        await retry_on_conflict(delete)
-
-    async def _home(self, context: Context, verb: Verb, organization: str) -> Organization:
-        allow_in_organization(context.principal, permission("oauth2providers", verb), organization)
-        return await self.store.get(Organization, organization)
-
-    async def _provider(self, context: Context, verb: Verb, organization: str, provider: str) -> OAuth2Provider:
-        allow_in_organization(context.principal, permission("oauth2providers", verb), organization)
-        return await get_in(self.store, OAuth2Provider, provider, organization)
+        await self.update_with(context, organization, provider, changed)
 
 
 def _check(body: ProviderWrite) -> None:

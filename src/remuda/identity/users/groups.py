@@ -10,24 +10,22 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from remuda.access.checks import allow_in_organization
-from remuda.access.principal import Context, Principal
+from remuda.access.principal import Context, Principal, Verb
 from remuda.http.pagination import SLICE
 from remuda.http.responses import Collection as ResponseCollection
 from remuda.http.responses import EtagView, Viewed, etag_view
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
-from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
-from remuda.identity.names import permission
+from remuda.identity.kinds.users import GROUP, Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.users.rules import email_address, local_subject, membership_of
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
 from remuda.identity.users.service import RoleGrants
 from remuda.kernel.clock import Clock, yield_to_loop
-from remuda.kernel.errors import AlreadyExists, Malformed
+from remuda.kernel.errors import Malformed
 from remuda.resources import conventions as labels
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import USER
-from remuda.resources.crud import audit_records, check_state, each_once, find, find_in, get_in, retry_on_conflict
+from remuda.resources.crud import each_once, find, find_in, get_in
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -36,8 +34,11 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.service import OrganizationResourceService
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.store.contract import Store
+
+GROUPS = "groups"
+"""Endpoint in paths and permissions."""
 
 
 def check_same_users(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
@@ -104,77 +105,54 @@ def _spec_wire(spec: GroupSpec, issuer: str) -> GroupSpecWire:
     )
 
 
-GROUPS = "groups"
-"""Endpoint in paths and permissions."""
-
 _NO_USER = "names no user of this organization"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Groups:
-    """Service of groups."""
+class Groups(OrganizationResourceService[Group, GroupRead]):
+    """Service of groups. What it returns is rendered for our own issuer, and the ETag depends on no issuer."""
 
-    store: Store
+    kind, endpoint, view, noun = GROUP, f"identity:{GROUPS}", group_view(""), "group"
+
     clock: Clock
     settings: IdentitySettings
     grants: RoleGrants
 
     @property
-    def view(self) -> EtagView[Group, GroupRead]:
+    def own_view(self) -> EtagView[Group, GroupRead]:
         return group_view(self.settings.issuer)
 
     async def list(self, context: Context, organization: str) -> ResponseCollection[Group, list[GroupRead]]:
-        allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
+        self.authorize(context, "read", organization)
         await self.store.get(Organization, organization)
-        return ResponseCollection(
-            store=self.store, kind=Group, view=self.view, labels={ORGANIZATION_LABEL: organization}
-        )
+        where = {ORGANIZATION_LABEL: organization}
+        return ResponseCollection(store=self.store, kind=Group, view=self.own_view, labels=where)
 
     async def create(self, context: Context, organization: str, body: GroupWrite) -> Viewed[GroupRead]:
         """Create a group, named after the request, so that repeating the request creates no second one."""
-        allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
-        found = await self.store.get(Organization, organization)
+        self.authorize(context, "create", organization)
+        owner = await self.store.get(Organization, organization)
         spec = await self._validated(context, organization, body)
-        group = new_group(context.operation, found, body, spec, context.principal)
-        try:
-            created = await self.store.create(group, log=audit_records(context, GROUPS, group))
-        except AlreadyExists:  # the same request, whose response was lost
-            created = await self.store.get(Group, group.name)
-        return Viewed(self.view, created)
+        group = new_group(context.operation, owner, body, spec, context.principal)
+        return Viewed(self.own_view, await self.insert(context, group))
 
     async def get(self, context: Context, organization: str, group: str) -> Viewed[GroupRead]:
-        allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
-        return Viewed(self.view, await self._group(organization, group))
+        return Viewed(self.own_view, await self.find(context, "read", organization, group))
 
     async def update(self, context: Context, organization: str, group: str, body: GroupWrite) -> None:
         """Replace the metadata, the roles and the members of a group."""
-        allow_in_organization(context.principal, permission(GROUPS, "update"), organization)
 
-        async def change() -> None:
-            found = await self._group(organization, group)
-            check_state(context, found, writable_group(found))
+        async def changed(found: Group) -> Group:
             spec = await self._validated(context, organization, body)
-            changed = updated_group(found, body, spec, context.principal, self.clock.now())
-            await self.store.update(changed, log=audit_records(context, GROUPS, found))
+            return updated_group(found, body, spec, context.principal, self.clock.now())
 
-        await retry_on_conflict(change)
+        await self.update_with(context, organization, group, changed)
 
-    async def delete(self, context: Context, organization: str, group: str) -> None:
-        """Delete a group. It grants nothing from now on; a controller removes it from projects."""
-        allow_in_organization(context.principal, permission(GROUPS, "delete"), organization)
-
-        async def delete() -> None:
-            found = await self._group(organization, group)
-            check_state(context, found, writable_group(found))
-            await self.store.delete(
-                Group, found.name, uid=found.uid, version=found.version, log=audit_records(context, GROUPS, found)
-            )
-
-        await retry_on_conflict(delete)
-
-    async def _group(self, organization: str, group: str) -> Group:
+    async def find(self, context: Context, verb: Verb, organization: str, id: str) -> Group:  # noqa: A002  as in the base
+        """Return a group for which the caller has this permission. One that is being deleted does not exist."""
+        self.authorize(context, verb, organization)
         await self.store.get(Organization, organization)
-        return await get_in(self.store, Group, group, organization, include_deleting=False)
+        return await get_in(self.store, Group, id, organization, include_deleting=False)
 
     async def _validated(self, context: Context, organization: str, requested: GroupWrite) -> GroupSpec:
         """Return the requested spec as it is stored, if the caller may request it."""

@@ -9,11 +9,11 @@ from remuda.region.authorities.rules import AUTHORITY_VIEW, check_new
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
-from remuda.resources.service import ResourceService
+from remuda.resources.service import ProjectResourceService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Authorities(ResourceService[SSHCertificateAuthority, AuthorityRead]):
+class Authorities(ProjectResourceService[SSHCertificateAuthority, AuthorityRead]):
     """SSH certificate authorities. An authority belongs to its project and to no region, and never changes."""
 
     kind, endpoint, view = AUTHORITY, "region:sshcertificateauthorities:v2", AUTHORITY_VIEW

@@ -50,7 +50,7 @@ from remuda.region.names import permission
 from remuda.region.networks.address_plan import Ipv4Range
 from remuda.resources.conventions import ORGANIZATION, REGION, is_api_v2, region_of
 from remuda.resources.crud import each_once, exists, find, retry_on_conflict
-from remuda.resources.service import ResourceService
+from remuda.resources.service import ProjectResourceService
 from remuda.store.contract import Store
 
 _FIELD = "spec.attachments.networkIds"
@@ -149,7 +149,7 @@ _Classes = Collection[FileStorageClass, list[ClassRead]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileStorageService(ResourceService[FileStorage, StorageRead]):
+class FileStorageService(ProjectResourceService[FileStorage, StorageRead]):
     """File storage, whichever API version created it, and its classes."""
 
     kind, endpoint, view = FILE_STORAGE, "region:filestorage:v2", STORAGE_VIEW

@@ -25,7 +25,7 @@ from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import exists, find, retry_on_conflict
 from remuda.resources.ipv4 import parse_address, parse_prefix
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.service import ResourceService
+from remuda.resources.service import ProjectResourceService
 from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
@@ -105,7 +105,7 @@ def _check_unique(values: Iterable[Hashable], message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadBalancers(ResourceService[LoadBalancer, BalancerRead]):
+class LoadBalancers(ProjectResourceService[LoadBalancer, BalancerRead]):
     """Load balancers. Creating or updating one requires read permission on its network."""
 
     kind, endpoint, view, noun = LOAD_BALANCER, "region:loadbalancers:v2", rules.BALANCER_VIEW, "load balancer"

@@ -1,14 +1,11 @@
 """Networks: the service that the API's routes call."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from remuda.access.principal import Context, Permission, Verb, requester_of
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Malformed, NotFound
+from remuda.kernel.errors import NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.region.catalogue.provider_registry import ProviderRegistry, need
@@ -17,13 +14,13 @@ from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkRead, NetworkUpdate
 from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of
-from remuda.resources.crud import check_reference, find, retry_on_conflict
+from remuda.resources.crud import find
 from remuda.resources.query import allow_for
-from remuda.resources.service import ResourceService
+from remuda.resources.service import ProjectResourceService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Networks(ResourceService[Network, NetworkRead]):
+class Networks(ProjectResourceService[Network, NetworkRead]):
     """Networks. A network is deleted through its hidden identity, and with that everything on the network."""
 
     kind, endpoint, view = NETWORK, "region:networks:v2", rules.NETWORK_VIEW
@@ -52,7 +49,7 @@ class Networks(ResourceService[Network, NetworkRead]):
     async def update(self, context: Context, network: str, body: NetworkUpdate) -> Network:
         """Replace the writable fields of a network."""
 
-        def changed(found: Network) -> Network:
+        async def changed(found: Network) -> Network:
             rules.check_spec(body.spec)
             return rules.changed_network(found, body, context.principal, self.clock.now())
 
@@ -67,35 +64,25 @@ class Networks(ResourceService[Network, NetworkRead]):
 
     async def add_reference(self, context: Context, network: str, reference: str) -> None:
         """Add a reference of another service, which prevents the deletion of a network."""
-
-        async def change() -> None:
-            found = await self._find_for_reference(context, "create", network)
-            check_reference(reference, own=CONTROLLER_FINALIZER)
-            if found.is_deleting:
-                raise Malformed("unable to add reference, resource is being deleted")
-            if reference not in found.metadata.finalizers:
-                await self._write_finalizers(context, found, (*found.metadata.finalizers, reference))
-
-        await retry_on_conflict(change)
+        await self.add_finalizer(
+            context,
+            lambda: self._find_for_reference(context, "create", network),
+            reference,
+            own=CONTROLLER_FINALIZER,
+            if_deleting="unable to add reference, resource is being deleted",
+        )
 
     async def remove_reference(self, context: Context, network: str, reference: str) -> None:
         """Remove a reference of another service."""
-
-        async def change() -> None:
-            found = await self._find_for_reference(context, "delete", network)
-            check_reference(reference, own=CONTROLLER_FINALIZER)
-            if reference in found.metadata.finalizers:
-                remaining = tuple(each for each in found.metadata.finalizers if each != reference)
-                await self._write_finalizers(context, found, remaining)
-
-        await retry_on_conflict(change)
+        await self.remove_finalizer(
+            context,
+            lambda: self._find_for_reference(context, "delete", network),
+            reference,
+            own=CONTROLLER_FINALIZER,
+        )
 
     async def _find_for_reference(self, context: Context, verb: Verb, network: str) -> Network:
         """Return a network whose references the caller may change, which requires no read permission."""
         found = await self.load(network)
         allow_for(context.principal, Permission(f"{self.endpoint}/references", verb), found)
         return found
-
-    async def _write_finalizers(self, context: Context, network: Network, finalizers: Sequence[str]) -> None:
-        changed = replace(network, metadata=replace(network.metadata, finalizers=tuple(finalizers)))
-        await self.store.update(changed, log=self.audit(context, network))

@@ -11,11 +11,11 @@ from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import rules
 from remuda.region.securitygroups.schema import GroupCreate, GroupUpdate, SecurityGroupRead
 from remuda.resources.conventions import network_of, region_of
-from remuda.resources.service import ResourceService
+from remuda.resources.service import ProjectResourceService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecurityGroups(ResourceService[SecurityGroup, SecurityGroupRead]):
+class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
     """Security groups. Creating or updating one requires read permission on its network."""
 
     kind, endpoint, view = SECURITY_GROUP, "region:securitygroups:v2", rules.GROUP_VIEW
@@ -37,9 +37,10 @@ class SecurityGroups(ResourceService[SecurityGroup, SecurityGroupRead]):
 
     async def update(self, context: Context, group: str, body: GroupUpdate) -> SecurityGroup:
         """Replace the writable fields of a security group."""
+
+        async def changed(found: SecurityGroup) -> SecurityGroup:
+            return rules.changed_group(found, body, context.principal, self.clock.now())
+
         return await self.update_with(
-            context,
-            group,
-            lambda found: rules.changed_group(found, body, context.principal, self.clock.now()),
-            check=lambda found: self.networks.get(context, network_of(found)),
+            context, group, changed, check=lambda found: self.networks.get(context, network_of(found))
         )

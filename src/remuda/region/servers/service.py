@@ -21,11 +21,11 @@ from remuda.region.servers.rules import last_applied_spec, replaced_server
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import retry_on_conflict
-from remuda.resources.service import ResourceService
+from remuda.resources.service import ProjectResourceService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Servers(ResourceService[Server, ServerRead]):
+class Servers(ProjectResourceService[Server, ServerRead]):
     """Servers. Only services have permission to call this, on behalf of users."""
 
     kind, endpoint, view, noun = SERVER, "region:servers", rules.SERVER_VIEW, "server"
