@@ -109,6 +109,8 @@ class InstanceController:
         if self.creation.is_pending(instance) and not self.creation.absences.record_missing(instance.uid):
             after_s = self.creation.absences.delay_s
             return Requeue(after_s, "Deprovisioning", "confirming that the server was deleted")
+        # Region removes a Server only after its absence at the provider is confirmed: then nothing uses the quota.
+        # The exception is a server that an operator abandoned: it may run without quota until the operator deletes it.
         await self.identity.release(charge_for(instance), permanently=True)
         self.creation.clear_pending(instance)
         self.convergence.changes.forget(instance)
