@@ -124,7 +124,7 @@ def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:
     make(user, "past", "--wait")
     headings, *events = user("instance", "timeline", "past").splitlines()
     assert headings.split("  ")[0] == "TIME (UTC)"
-    assert "Creation of the instance was requested by " in events[0]
+    assert "The instance was requested by " in events[0]
     assert "The instance is provisioned." in events[-1]
     assert len(user("instance", "timeline", "past", "--limit", "2").splitlines()) == 3
     assert user.json("instance", "timeline", "past")[-1]["message"] in events[-1]

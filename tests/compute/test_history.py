@@ -22,7 +22,7 @@ async def test_b02_a_timeline_tells_what_happened_and_what_caused_it(compute: Co
     times = [datetime.fromisoformat(each["time"]) for each in events]
     assert times == sorted(times, reverse=True)
     first, asked = events[-1], next(each for each in events if each["event"] == "DeletionRequested")
-    assert first["message"] == "Creation of the instance was requested by ann@example.com."
+    assert first["message"] == "The instance was requested by ann@example.com."
     assert asked["message"] == "Deletion was requested by ann@example.com."
     for each in (first, asked):
         assert (each["cause"]["type"], each["cause"]["actor"]) == ("request", "ann@example.com")

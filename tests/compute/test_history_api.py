@@ -37,7 +37,7 @@ def read(*in_order: Entry, newer: str = "") -> list[EventRead]:
 
 def test_an_operation_goes_back_to_a_request_and_says_whose() -> None:
     (event,) = read(operation(1, "OperationStarted"), newer="a")
-    assert event.message == "Creation of the instance was requested by ann@acme.com."
+    assert event.message == "The instance was requested by ann@acme.com."
     cause = event.cause
     assert (cause.type, cause.actor, cause.trace_id, cause.operation_id) == ("request", "ann@acme.com", "t1", "op-1")
     assert event.facts == {"saga": "instance.create", "phase": "done"}

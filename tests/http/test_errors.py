@@ -69,7 +69,12 @@ def inbound(**headers: bytes) -> InboundRequest:
         (NotAllowed(["GET"]), 405, "method_not_allowed", "the requested method was not allowed"),
         (AlreadyExists("Horse", "bella"), 409, "conflict", "the requested resource already exists"),
         (Conflict("Horse", "bella"), 409, "conflict", str(Conflict("Horse", "bella"))),
-        (TooLarge("body", 7), 413, "request_entity_too_large", "The body is longer than 7 bytes: send less."),
+        (
+            TooLarge("body", 7),
+            413,
+            "request_entity_too_large",
+            "The body is longer than the limit of 7 bytes: send a smaller one.",
+        ),
         (Invalid("age", "is odd", remedy="be even"), 422, "unprocessable_content", "age is odd: be even."),
         (Unreadable("Horse", "bella", cause="/data"), 500, "server_error", INTERNAL),
         (ZeroDivisionError("swordfish"), 500, "server_error", INTERNAL),

@@ -39,7 +39,7 @@ async def test_a_body_is_put_together_from_its_parts() -> None:
 
 async def test_a_body_that_announces_too_much_is_refused_unread() -> None:
     sender = Sender(part(b"1"))
-    with pytest.raises(TooLarge, match="The body is longer than 10 bytes: send less"):
+    with pytest.raises(TooLarge, match="The body is longer than the limit of 10 bytes: send a smaller one"):
         await read(sender, headers=[(b"host", b"here"), (b"content-length", b"11")])
     assert sender.messages, "nothing was read"
 

@@ -247,5 +247,7 @@ def _entry(record: DeletionGuardRecord, resource: Resource, run: ReconcileContex
 def _blocked(group: str) -> Blocked:
     where = {"": "", EVERYTHING: "in all groups "}.get(group, f"in {group} ")
     return Blocked(
-        MASS_DELETION, f"too many objects {where}would be deleted without a request, an operator has to allow it"
+        MASS_DELETION,
+        f"too many objects {where}would be deleted without a request, "
+        "so deletion is paused until an operator resumes it",
     )

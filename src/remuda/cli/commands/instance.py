@@ -137,7 +137,11 @@ class InstanceOptions:
     ] = None
     protect_deletion: Annotated[bool | None, Parameter(help="Protect the instance from deletion.")] = None
     protect_plan: Annotated[
-        bool | None, Parameter(help="Require the hash of the plan for updates that destroy data.")
+        bool | None,
+        Parameter(
+            help="Reject an update that would destroy data unless the caller confirms its plan"
+            " (see remuda instance plan)."
+        ),
     ] = None
 
     def __post_init__(self) -> None:

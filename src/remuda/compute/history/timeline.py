@@ -50,8 +50,6 @@ _MESSAGES: Mapping[str, str] = {
     "Repaired": "The monitor repaired an inconsistency: {message}.",
     "MassDeletionStopped": "Deletion is paused: too many objects would be deleted without a request.",
     "DeletedWithoutRequest": "A resource of the instance was deleted without a request.",
-    "OperationStarted": "{what} was requested by {actor}.",
-    "OperationDone": "{what} requested by {actor} was accepted.",
     "OperationUndone": "{what} requested by {actor} failed and was rolled back.",
     "OperationStuck": "{what} requested by {actor} cannot be rolled back. Contact the operator.",
     "OperationAbandoned": "{what} requested by {actor} was abandoned by an operator, who has to clean up manually.",
@@ -133,6 +131,21 @@ def _what(facts: Facts) -> str:
     return _OPERATIONS.get(saga, f"Operation {saga}")
 
 
+def _started(facts: Facts) -> str:
+    what = "The instance" if facts.get("saga") == CREATE_INSTANCE.name else _what(facts)
+    return f"{what} was requested by {facts['actor']}."
+
+
+def _done(facts: Facts) -> str:
+    return _DONE.get(str(facts.get("saga")), f"{_what(facts)} requested by {facts['actor']} was completed.")
+
+
+_DONE = {
+    "instance.create": "Quota was reserved and the instance was stored. Its server is created next.",
+    "instance.update": "The update of the instance and its quota was stored. Its server is updated next.",
+}
+
+
 def _undoing(facts: Facts) -> str:
     step, error = facts.get("failedStep"), facts.get("error")
     position = f" at step {step}" if step else ""
@@ -173,6 +186,8 @@ _ADDRESSES = {"privateIP": "private IP", "macAddress": "MAC address", "publicIP"
 _RENDERED: Mapping[str, Callable[[Facts], str]] = {
     "AddressesChanged": _addresses_changed,
     "ConditionChanged": _condition,
+    "OperationStarted": _started,
+    "OperationDone": _done,
     "OperationUndoing": _undoing,
     "ChangeRequested": _changed,
     "ServerRecreated": _created_again,

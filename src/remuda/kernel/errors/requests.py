@@ -63,14 +63,14 @@ class NotAllowed(RemudaError):
 
 
 class TooSlow(RemudaError):
-    """Raised when a request does not arrive in time; send it again, faster."""
+    """Raised when a request does not arrive in time; check the connection, then send it again."""
 
     code = "too_slow"
     status = 408
     retry = True
 
     def __init__(self, limit_s: float) -> None:
-        super().__init__(f"The request did not arrive within {limit_s:g} s: send it again, faster.")
+        super().__init__(f"The request did not arrive within {limit_s:g} s: check the connection, then send it again.")
 
 
 class InFlight(RemudaError):
@@ -93,8 +93,8 @@ class ResponseNotStored(RemudaError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The request with this Idempotency-Key was processed, and its response, which may be secret, not stored: "
-            "read the resource, or send the request with a new key."
+            "The request with this Idempotency-Key was already processed. Its response may contain a secret and was not"
+            " stored: read the resource, or send the request with a new key."
         )
 
 
@@ -136,13 +136,13 @@ class PreconditionFailed(RemudaError):
 
 
 class TooLarge(RemudaError):
-    """Raised when a request exceeds a size limit; send less."""
+    """Raised when a request exceeds a size limit; send a smaller one."""
 
     code = "too_large"
     status = 413
 
     def __init__(self, what: str, limit: int) -> None:
-        super().__init__(f"The {what} is longer than {limit} bytes: send less.")
+        super().__init__(f"The {what} is longer than the limit of {limit} bytes: send a smaller one.")
 
 
 class KeyReused(RemudaError):

@@ -62,7 +62,9 @@ class OutcomeUnknown(Unavailable):
     code = "outcome_unknown"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"No response to {what} arrived, so it may have happened or not: read before trying again.")
+        super().__init__(
+            f"No response to {what} arrived, and it may still take effect: check the result before you retry."
+        )
         self.what = what
 
 
