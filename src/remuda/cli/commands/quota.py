@@ -52,7 +52,7 @@ def bytes_text(count: int) -> str:
 
 QuotaLevel = Annotated[
     Literal["organization", "project"],
-    Parameter(name="--scope", help="Whose limits: organization (default) or project."),
+    Parameter(name="--scope", help="Whose limits to show or change."),
 ]
 
 
