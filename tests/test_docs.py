@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, fields
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from remuda.identity.quotas.ledger import BUILT_IN
 from remuda.kernel import errors
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.simulated.catalogue import SimDurations
@@ -54,6 +56,199 @@ _NAME = re.compile(
     r"\b[\w.]*\w"
 )
 _TEST = re.compile(r"`(test_\w+)`")
+
+
+READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *PAGES]
+SUBJECTS = {
+    "provider-calls": ["providers"],
+    "reconcile": ["reconcile"],
+    "operations": ["operations"],
+    "store": ["store", "kernel"],
+    "http-kernel": ["http", "access"],
+    "quota-ledger": ["identity", "quota"],
+    "authentication": ["identity", "access"],
+    "region": ["region", "providers"],
+    "instances": ["compute"],
+    "plans": ["compute"],
+    "timeline-and-explain": ["compute"],
+    "tokens": ["identity", "access"],
+    "identity-api": ["identity", "access", "http"],
+    "quotas": ["identity", "quota"],
+    "configuration": ["config"],
+    "cli": ["cli"],
+    "simulated-cloud": ["providers", "cli"],
+    "errors": ["kernel", "http"],
+    "http-api": ["http", "access", "resources"],
+    "metrics": ["http", "reconcile", "operations", "providers", "compute", "identity", "kernel", "process"],
+    "operate": ["cli", "config", "http"],
+    "recover-an-orphan": ["region", "cli"],
+    "read-a-timeline": ["compute"],
+    "add-a-provider": ["providers", "region", "config"],
+    "add-an-endpoint": ["http"],
+    "add-a-command": ["cli"],
+    "configure": ["config", "cli"],
+    "federate": ["identity", "config"],
+    "log-in": ["cli"],
+    "import-an-image": ["region", "cli"],
+}
+"""Packages of the pages about a part of the program: a name that only other packages have is an old one here."""
+OTHERS = {
+    "BaseHTTPMiddleware": "Starlette",
+    "blockOwnerDeletion": "Kubernetes",
+    "kubectl": "Kubernetes",
+    "grep": "a program",
+    "TiB": "a unit",
+    "ann": "the user of examples",
+    "REMUDA_PORT": "a variable that Kubernetes sets",
+    "REMUDA_SERVICE_HOST": "a variable that Kubernetes sets",
+    "REMUDA_SERVER_LISTEN": "an example of an unknown variable",
+}
+"""Names in code font that this project does not define, each with whose they are."""
+
+_FENCE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
+_SPAN = re.compile(r"`([^`\n]+)`")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TOKEN = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[A-Za-z_]\w*")
+_COMMENT = re.compile(r"(?:^|  )#.*$", re.MULTILINE)
+_COINED = re.compile(r"\w*[A-Za-z]_+[A-Za-z]\w*|\w*[a-z][A-Z]\w*")
+_FILE = re.compile(r"[\w/.-]*\w\.(?:py|txt)\b")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\w")
+_API_PATH = re.compile(r"(?:/(?:identity|region|compute))?/api/[\w/{}.$-]*[\w}]")
+_TYPED = re.compile(r"(?:^|[$|(]) *(remuda [a-z].*)", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\w*<\w+>\w*")
+
+
+def words_of(text: str) -> set[str]:
+    """Return the names in a program or document: identifiers, and strings without a space, word by word."""
+    tokens = set(_TOKEN.findall(text))
+    return {word for token in tokens if " " not in token for word in _WORD.findall(token)}
+
+
+def words_of_module(path: Path) -> set[str]:
+    """Return the names in a module, without those in its docstrings and comments."""
+    parts = path.read_text().split('"""')
+    texts = [part for before, part in zip(parts[0::2], parts[1::2], strict=False) if before.rpartition("\n")[2].strip()]
+    return words_of("\n".join(_COMMENT.sub("", part) for part in parts[0::2])) | set(_WORD.findall(" ".join(texts)))
+
+
+@cache
+def names_by_file() -> dict[str, set[str]]:
+    """Return the names that each file of the program and its tools defines or uses."""
+    paths = [path for part in ("src", "tests/kit", "tools", "bench") for path in (ROOT / part).rglob("*.py")]
+    modules = {str(path.relative_to(ROOT)): words_of_module(path) for path in [*paths, *(ROOT / "tests").glob("*.py")]}
+    pages = [*(ROOT / "src").rglob("*.html"), *(ROOT / "src").rglob("*.js"), ROOT / "Makefile", ROOT / "pyproject.toml"]
+    return modules | {str(path.relative_to(ROOT)): set(_WORD.findall(path.read_text())) for path in pages}
+
+
+@cache
+def files() -> frozenset[str]:
+    """Return the files and modules of the project."""
+    parts = ("src", "tests", "tools", "bench", "docs")
+    return frozenset(str(path.relative_to(ROOT)) for part in parts for path in (ROOT / part).rglob("*.*"))
+
+
+@cache
+def frozen_names() -> frozenset[str]:
+    """Return the names of the formats."""
+    return frozenset().union(*(words_of(path.read_text()) for path in FORMATS.glob("*.json")))
+
+
+@cache
+def known_names(subject: str) -> frozenset[str]:
+    """Return the names that a page may use: those of its packages, or of all, and those of formats and files."""
+    roots = tuple(f"src/remuda/{package}{end}" for package in SUBJECTS.get(subject, []) for end in "/.")
+    found = (names for path, names in names_by_file().items() if not roots or path.startswith(roots))
+    stems = {part.partition(".")[0] for path in files() for part in path.split("/")}
+    return frozenset().union(*found) | frozen_names() | stems | {*OTHERS}
+
+
+def unknown_names(page: Path) -> Iterator[str]:
+    """Yield the names in code font that nothing has."""
+    everywhere, here = known_names(""), known_names(page.stem)
+    for span in _SPAN.findall(_FENCE.sub("", page.read_text())):
+        text = _PLACEHOLDER.sub("", span)
+        words = {
+            word
+            for word in _WORD.findall(text)
+            if _COINED.fullmatch(word) or (word == span and word.isalpha() and word.islower())
+        }
+        is_elsewhere = "/" in span or span.startswith("remuda.")
+        known = everywhere if is_elsewhere else here
+        yield from (word for word in words if not word.startswith("test_") and word.removesuffix("_total") not in known)
+        yield from (name for name in _FILE.findall(span) if "<" not in span and not is_file(name))
+
+
+def is_file(name: str) -> bool:
+    """Tell whether a file of the project has this path, or ends with it."""
+    return any(f"/{path}".endswith(f"/{name.lstrip('/')}") for path in files())
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_every_name_in_code_font_exists(page: Path) -> None:
+    assert sorted(set(unknown_names(page))) == []
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_every_setting_of_a_page_exists(page: Path) -> None:
+    settings = {*json.loads((FORMATS / "configuration.json").read_text())}
+    tables = {name.rpartition(".")[0] for name in settings}
+    named = {span for span in _SPAN.findall(page.read_text()) if re.fullmatch(r"[a-z]+\.[a-z_]+", span)}
+    assert {
+        each for each in named if each.partition(".")[0] in tables and not each.endswith((".remuda", ".py"))
+    } <= settings | tables
+
+
+@cache
+def served_paths() -> frozenset[str]:
+    """Return the paths of the routes, with the prefix of their service and without, and with a star for a parameter."""
+    found = set()
+    for service in ("identity", "region", "compute", "process"):
+        for path in json.loads((FORMATS / f"openapi-{service}.json").read_text())["paths"]:
+            plain = re.sub(r"\{[^}]*\}", "*", path)
+            found |= {plain, f"/{service}{plain}", plain.removeprefix(f"/{service}")}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_every_path_of_a_page_is_served(page: Path) -> None:
+    shown = {re.sub(r"\{[^}]*\}|\$\w+", "*", path) for path in _API_PATH.findall(page.read_text())}
+    assert [path for path in shown if not any(is_below(path, served) for served in served_paths())] == []
+
+
+def is_below(path: str, served: str) -> bool:
+    """Tell whether a served path is this one, or continues it; a parameter stands for any segment."""
+    segments, known = path.split("/"), served.split("/")
+    return len(segments) <= len(known) and all(
+        one in {other, "*"} or other == "*" for one, other in zip(segments, known, strict=False)
+    )
+
+
+def commands() -> dict[str, set[str]]:
+    """Return the options of each command."""
+    frozen = json.loads((FORMATS / "commands.json").read_text())["commands"]
+    return {name: {option for each in options for option in each["names"]} for name, options in frozen.items()}
+
+
+def typed_commands(page: Path) -> Iterator[str]:
+    """Yield the commands of Remuda that a page shows, in blocks and in code font."""
+    text = page.read_text()
+    for language, block in re.findall(r"^ *```(\w*)\n(.*?)```", text, re.DOTALL | re.MULTILINE):
+        if language in {"sh", "console", ""}:
+            yield from _TYPED.findall(block.replace("\\\n", " "))
+    yield from re.findall(r"^ {4,}(?:\$ )?(remuda [a-z].*)", text, re.MULTILINE)
+    yield from (span for span in _SPAN.findall(_FENCE.sub("", text)) if span.startswith("remuda "))
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_every_command_of_a_page_has_its_options(page: Path) -> None:
+    known = commands()
+    groups = {name.partition(" ")[0] for name in known}
+    for line in typed_commands(page):
+        typed = line.removeprefix("remuda ").partition(" #")[0]
+        name = next((each for each in known if f"{typed} ".startswith(f"{each} ")), None)
+        assert name or typed in groups or not typed[0].isalpha(), line
+        used = {option.replace("--no-", "--") for option in _OPTION.findall(typed.partition("|")[0])}
+        assert used <= known.get(name or "", set()) | {"--help", "--version"}, line
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -144,6 +339,27 @@ def test_the_page_of_metrics_has_every_one_with_its_type_and_labels() -> None:
     text = (REFERENCE / "metrics.md").read_text()
     told = re.findall(r"^\| `(remuda_\w+)` \| (\w+) \| (.*?) ?\| .+ \|$", text, re.MULTILINE)
     assert {name: (kind, named(labels)) for name, kind, labels in told} == real
+
+
+def test_the_values_of_a_label_are_those_of_the_code() -> None:
+    frozen = json.loads((FORMATS / "metrics.json").read_text())["metrics"]
+    real = {name: {value for label in each["labels"] for value in each.get(label, ())} for name, each in frozen.items()}
+    text = (REFERENCE / "metrics.md").read_text()
+    told = re.findall(r"^\| `(remuda_\w+)` \| \w+ \| .*? ?\| (.+) \|$", text, re.MULTILINE)
+    meanings = {name.removesuffix("_total"): {*named(meaning)} for name, meaning in told}
+    assert {name: meanings[name] for name, values in real.items() if values} == {
+        name: values for name, values in real.items() if values
+    }
+
+
+def test_the_settings_of_provider_calls_are_those_of_the_code() -> None:
+    told: dict[str, float] = {}
+    for names, defaults, _ in rows("../explanation/provider-calls.md", "Setting | Default | Meaning"):
+        told |= zip(
+            (name.removeprefix("breaker.") for name in named(names)), map(float, defaults.split(", ")), strict=True
+        )
+    settings = asdict(CallSettings())
+    assert told == settings.pop("breaker") | settings
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
