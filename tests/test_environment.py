@@ -38,6 +38,20 @@ async def test_options_are_those_of_the_launcher(rounds_seen: list[int], current
     assert runs[-1] == 3
 
 
+@pytest.fixture
+def several() -> int:
+    return 2
+
+
+@pytest.mark.parametrize("more", [1, 2])
+@options(lambda several, more: {"rounds": several + more})
+async def test_options_may_be_computed_from_arguments_that_the_test_need_not_have(
+    rounds_seen: list[int], more: int
+) -> None:
+    assert rounds_seen
+    assert runs[-1] == 2 + more
+
+
 @pytest.mark.usefixtures("current")
 async def test_an_environment_may_go_unused() -> None:
     runs.append(0)

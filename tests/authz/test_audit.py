@@ -5,13 +5,10 @@ from typing import Any
 import msgspec
 
 from remuda.store.logs import Log
-from tests.kit.environment import provided_by
 from tests.kit.proofs.authorization.identity_subject import identity
 from tests.kit.proofs.authorization.matrix import ABROAD, ABSENT, HOME, Scope, Target
-from tests.kit.proofs.authorization.region_subject import RegionSubject, in_region
+from tests.kit.proofs.authorization.region_subject import RegionSubject
 from tests.kit.proofs.authorization.subjects import Subject
-
-region_subject = provided_by(in_region)
 
 
 async def records(log: Log, organization: str, **facts: Any) -> list[dict[str, Any]]:

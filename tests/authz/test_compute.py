@@ -10,7 +10,7 @@ from remuda.identity.rbac.roles import role_id
 from tests.kit.proofs.authorization.compute_callers import CALLERS, KNOWN
 from tests.kit.proofs.authorization.compute_operations import ROOMS, ROWS, ComputeRow
 from tests.kit.proofs.authorization.compute_rule import RULE
-from tests.kit.proofs.authorization.compute_subject import ComputeSubject, in_compute, on_socket
+from tests.kit.proofs.authorization.compute_subject import ComputeSubject, on_socket
 from tests.kit.proofs.authorization.matrix import PLACES, Caller, Target, visible
 from tests.kit.proofs.authorization.trial import try_all
 
@@ -31,22 +31,16 @@ def test_a_route_declares_what_its_row_says(row: ComputeRow) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_everybody_is_answered_as_the_matrix_says(room: str) -> None:
-    async def scenario(subject: ComputeSubject) -> None:
-        for row in ROOMS[room]:
-            await try_all(subject, row, CALLERS, "api", RULE)
-
-    in_compute(scenario)
+async def test_everybody_is_answered_as_the_matrix_says(compute_subject: ComputeSubject, room: str) -> None:
+    for row in ROOMS[room]:
+        await try_all(compute_subject, row, CALLERS, "api", RULE)
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_service_refuses_whom_the_api_refuses(room: str) -> None:
-    async def scenario(subject: ComputeSubject) -> None:
-        for row in ROOMS[room]:
-            if row.scope != "public":
-                await try_all(subject, row, KNOWN, "port", RULE)
-
-    in_compute(scenario)
+async def test_the_service_refuses_whom_the_api_refuses(compute_subject: ComputeSubject, room: str) -> None:
+    for row in ROOMS[room]:
+        if row.scope != "public":
+            await try_all(compute_subject, row, KNOWN, "port", RULE)
 
 
 @pytest.mark.thorough
@@ -57,44 +51,36 @@ async def test_a_client_in_another_process_is_answered_the_same(room: str) -> No
             await try_all(subject, row, CALLERS, "socket", RULE)
 
 
-def test_a_list_shows_all_that_one_may_see_and_nothing_else() -> None:
-    async def scenario(subject: ComputeSubject) -> None:
-        row, seen = _row("list_instances"), set()
-        there = {place: await subject.shown(row, place) for place in PLACES}
-        for caller in KNOWN:
-            for target in RULE.targets(row):
-                for transport in ("api", "port"):
-                    shown = await _listed(subject, row, caller, target, transport)
-                    wanted = {there[place] for place in visible(row, caller, target)}
-                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {transport}"
-                    seen.add(None if shown is None else len(shown))
-        assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
-
-    in_compute(scenario)
+async def test_a_list_shows_all_that_one_may_see_and_nothing_else(compute_subject: ComputeSubject) -> None:
+    row, seen = _row("list_instances"), set()
+    there = {place: await compute_subject.shown(row, place) for place in PLACES}
+    for caller in KNOWN:
+        for target in RULE.targets(row):
+            for transport in ("api", "port"):
+                shown = await _listed(compute_subject, row, caller, target, transport)
+                wanted = {there[place] for place in visible(row, caller, target)}
+                assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {transport}"
+                seen.add(None if shown is None else len(shown))
+    assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
 
 
-def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_trial_finds_a_check_that_is_missing(
+    compute_subject: ComputeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(instances, "allow_for", lambda *_: None)
-
-    async def scenario(subject: ComputeSubject) -> None:
-        with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
-            await try_all(subject, _row("get_instance"), KNOWN, "api", RULE)
-
-    in_compute(scenario)
+    with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
+        await try_all(compute_subject, _row("get_instance"), KNOWN, "api", RULE)
 
 
-def test_the_trial_finds_a_role_that_allows_too_much() -> None:
-    async def scenario(subject: ComputeSubject) -> None:
-        store = subject.compute.store
-        role = await store.get(Role, role_id("reader"))
-        others = [grant for grant in role.spec.scopes.project if grant.name != "compute:instances"]
-        more = Grant(name="compute:instances", operations=("read", "update"))
-        scopes = msgspec.structs.replace(role.spec.scopes, project=(*others, more))
-        await store.update(msgspec.structs.replace(role, spec=msgspec.structs.replace(role.spec, scopes=scopes)))
-        with pytest.raises(AssertionError, match=r"reader, home: 200 .*, and 403 was to be"):
-            await try_all(subject, _row("get_instance_ssh_key"), KNOWN, "api", RULE)
-
-    in_compute(scenario)
+async def test_the_trial_finds_a_role_that_allows_too_much(compute_subject: ComputeSubject) -> None:
+    store = compute_subject.compute.store
+    role = await store.get(Role, role_id("reader"))
+    others = [grant for grant in role.spec.scopes.project if grant.name != "compute:instances"]
+    more = Grant(name="compute:instances", operations=("read", "update"))
+    scopes = msgspec.structs.replace(role.spec.scopes, project=(*others, more))
+    await store.update(msgspec.structs.replace(role, spec=msgspec.structs.replace(role.spec, scopes=scopes)))
+    with pytest.raises(AssertionError, match=r"reader, home: 200 .*, and 403 was to be"):
+        await try_all(compute_subject, _row("get_instance_ssh_key"), KNOWN, "api", RULE)
 
 
 async def _listed(

@@ -11,7 +11,7 @@ from tests.kit.proofs.authorization.matrix import PLACES, Caller, Row, Target, v
 from tests.kit.proofs.authorization.region_callers import CALLERS
 from tests.kit.proofs.authorization.region_operations import ROOMS, ROWS, RegionRow
 from tests.kit.proofs.authorization.region_rule import RULE
-from tests.kit.proofs.authorization.region_subject import LISTED, RegionSubject, in_region
+from tests.kit.proofs.authorization.region_subject import LISTED, RegionSubject
 from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
@@ -33,78 +33,65 @@ def test_a_route_declares_what_its_row_says(row: RegionRow) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_everybody_is_answered_as_the_matrix_says(room: str) -> None:
-    async def scenario(subject: RegionSubject) -> None:
-        for row in ROOMS[room]:
-            await try_all(subject, row, CALLERS, "api", RULE)
-
-    in_region(scenario)
+async def test_everybody_is_answered_as_the_matrix_says(region_subject: RegionSubject, room: str) -> None:
+    for row in ROOMS[room]:
+        await try_all(region_subject, row, CALLERS, "api", RULE)
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_service_refuses_whom_the_api_refuses(room: str) -> None:
-    async def scenario(subject: RegionSubject) -> None:
-        for row in ROOMS[room]:
-            if row.scope != "public":
-                await try_all(subject, row, KNOWN, "port", RULE)
-
-    in_region(scenario)
+async def test_the_service_refuses_whom_the_api_refuses(region_subject: RegionSubject, room: str) -> None:
+    for row in ROOMS[room]:
+        if row.scope != "public":
+            await try_all(region_subject, row, KNOWN, "port", RULE)
 
 
 @pytest.mark.parametrize("row", LISTS, ids=[row.operation for row in LISTS])
-def test_a_list_shows_all_that_one_may_see_and_nothing_else(row: RegionRow) -> None:
-    async def scenario(subject: RegionSubject) -> None:
-        there = {place: await subject.shown(row, place) for place in PLACES}
-        seen = set()
-        for caller in KNOWN:
-            for target in RULE.targets(row):
-                for transport in ("api", "port"):
-                    shown = await _listed(subject, row, caller, target, transport)
-                    wanted = {there[place] for place in visible(row, caller, target)}
-                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {transport}"
-                    seen.add(None if shown is None else len(shown))
-        assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
-
-    in_region(scenario)
+async def test_a_list_shows_all_that_one_may_see_and_nothing_else(
+    region_subject: RegionSubject, row: RegionRow
+) -> None:
+    there = {place: await region_subject.shown(row, place) for place in PLACES}
+    seen = set()
+    for caller in KNOWN:
+        for target in RULE.targets(row):
+            for transport in ("api", "port"):
+                shown = await _listed(region_subject, row, caller, target, transport)
+                wanted = {there[place] for place in visible(row, caller, target)}
+                assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {transport}"
+                seen.add(None if shown is None else len(shown))
+    assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
 
 
 @pytest.mark.parametrize("row", FLAVORS, ids=[row.operation for row in FLAVORS])
-def test_flavors_that_can_only_be_pinned_are_for_those_who_make_servers(row: RegionRow) -> None:
-    async def scenario(subject: RegionSubject) -> None:
-        seen = set()
-        for caller in KNOWN:
-            request = await subject.request(row, next(iter(RULE.targets(row))))
-            outcome = await subject.transports["api"].ask(caller, request)
-            if outcome.status == 200:
-                is_shown = any(each["spec"].get("pinnedOnly") for each in outcome.answer)
-                assert is_shown == caller.may(("region:servers", "create"), PLACES[0]), caller.name
-                seen.add(is_shown)
-        assert seen == {True, False}
+async def test_flavors_that_can_only_be_pinned_are_for_those_who_make_servers(
+    region_subject: RegionSubject, row: RegionRow
+) -> None:
+    seen = set()
+    for caller in KNOWN:
+        request = await region_subject.request(row, next(iter(RULE.targets(row))))
+        outcome = await region_subject.transports["api"].ask(caller, request)
+        if outcome.status == 200:
+            is_shown = any(each["spec"].get("pinnedOnly") for each in outcome.answer)
+            assert is_shown == caller.may(("region:servers", "create"), PLACES[0]), caller.name
+            seen.add(is_shown)
+    assert seen == {True, False}
 
-    in_region(scenario)
 
-
-def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_trial_finds_a_check_that_is_missing(
+    region_subject: RegionSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(SecurityGroups, "authorize", lambda *_: None)
-
-    async def scenario(subject: RegionSubject) -> None:
-        with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
-            await try_all(subject, _row("get_security_group"), KNOWN, "api", RULE)
-
-    in_region(scenario)
+    with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
+        await try_all(region_subject, _row("get_security_group"), KNOWN, "api", RULE)
 
 
-def test_the_trial_finds_a_role_that_allows_too_much() -> None:
-    async def scenario(subject: RegionSubject) -> None:
-        store = subject.region.store
-        role = await store.get(Role, role_id("user"))
-        more = (*role.spec.scopes.project, Grant(name="region:servers", operations=("read",)))
-        scopes = msgspec.structs.replace(role.spec.scopes, project=more)
-        await store.update(msgspec.structs.replace(role, spec=msgspec.structs.replace(role.spec, scopes=scopes)))
-        with pytest.raises(AssertionError, match=r"user, home: 200 .*, and 403 was to be"):
-            await try_all(subject, _row("get_server"), KNOWN, "api", RULE)
-
-    in_region(scenario)
+async def test_the_trial_finds_a_role_that_allows_too_much(region_subject: RegionSubject) -> None:
+    store = region_subject.region.store
+    role = await store.get(Role, role_id("user"))
+    more = (*role.spec.scopes.project, Grant(name="region:servers", operations=("read",)))
+    scopes = msgspec.structs.replace(role.spec.scopes, project=more)
+    await store.update(msgspec.structs.replace(role, spec=msgspec.structs.replace(role.spec, scopes=scopes)))
+    with pytest.raises(AssertionError, match=r"user, home: 200 .*, and 403 was to be"):
+        await try_all(region_subject, _row("get_server"), KNOWN, "api", RULE)
 
 
 async def _listed(subject: RegionSubject, row: Row, caller: Caller, target: Target, door: str) -> set[str] | None:

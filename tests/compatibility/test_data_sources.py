@@ -5,23 +5,24 @@ from dataclasses import replace
 import pytest
 
 from remuda.region.settings import RegionSettings
-from tests.kit.compatibility.environment import CompatibilityEnvironment, apply
+from tests.kit.compatibility.environment import CompatibilityEnvironment
 from tests.kit.compatibility.provider import AGENT, DiagnosticError, decoded
 from tests.kit.compute.requests import GPUS
+from tests.kit.environment import options
 from tests.kit.region.environment import NORTH, STANDARD, configured
 
 REGIONS = "/api/v1/organizations/{organization}/regions"
 
 
-@pytest.mark.usefixtures("way")
-def test_a_region_is_found_in_the_list_of_the_organization() -> None:
-    async def scenario(environment: CompatibilityEnvironment) -> None:
-        found = await environment.provider.find("region", REGIONS, NORTH)
-        assert (found["metadata"]["name"], found["metadata"]["description"]) == ("sim-north", "up there")
-        assert found["spec"]["type"] == "simulated"
-
-    north = replace(*configured(["sim-north"]), description="up there")
-    apply(scenario, regional={"settings": RegionSettings(regions=(north,))})
+@options(
+    lambda: {
+        "regional": {"settings": RegionSettings(regions=(replace(*configured(["sim-north"]), description="up there"),))}
+    }
+)
+async def test_a_region_is_found_in_the_list_of_the_organization(environment: CompatibilityEnvironment) -> None:
+    found = await environment.provider.find("region", REGIONS, NORTH)
+    assert (found["metadata"]["name"], found["metadata"]["description"]) == ("sim-north", "up there")
+    assert found["spec"]["type"] == "simulated"
 
 
 async def test_a_flavor_is_found_in_the_list_of_its_region(environment: CompatibilityEnvironment) -> None:

@@ -1,13 +1,12 @@
 """The catalogue over HTTP: what instances can be made of, and who may know."""
 
-import pytest
-
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from tests.kit.asgi.client import Client
-from tests.kit.compute.environment import ComputeEnvironment, run_compute
+from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.compute.requests import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANIZATION, PINNED, forbidden, settle
+from tests.kit.environment import options
 from tests.kit.identity.environment import ISSUER, expect
 from tests.kit.region.environment import NORTH, SOUTH, STANDARD, configured
 from tests.kit.resource_api import refusal
@@ -21,18 +20,15 @@ async def _ids(client: Client, path: str) -> list[str]:
     return [each["metadata"]["id"] for each in expect(await client.get(path), 200)]
 
 
-@pytest.mark.usefixtures("way")
-def test_regions_are_listed_but_for_those_that_are_clusters() -> None:
-    cluster = ConfiguredRegion(name="cluster", spec=RegionSpec(provider="kubernetes", kubernetes=RegionKubernetes()))
-    regions = (*configured(["sim-north", "sim-south"]), cluster)
+CLUSTER = ConfiguredRegion(name="cluster", spec=RegionSpec(provider="kubernetes", kubernetes=RegionKubernetes()))
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        everywhere = await compute.region.root.get("/api/v2/regions")
-        assert region_id("cluster") in [each["metadata"]["id"] for each in everywhere.json]
-        assert sorted(await _ids(tenant.client, _regions(compute))) == sorted([NORTH, SOUTH])
 
-    run_compute(scenario, regional={"settings": RegionSettings(regions=regions)})
+@options(lambda: {"regional": {"settings": RegionSettings(regions=(*configured(["sim-north", "sim-south"]), CLUSTER))}})
+async def test_regions_are_listed_but_for_those_that_are_clusters(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    everywhere = await compute.region.root.get("/api/v2/regions")
+    assert region_id("cluster") in [each["metadata"]["id"] for each in everywhere.json]
+    assert sorted(await _ids(tenant.client, _regions(compute))) == sorted([NORTH, SOUTH])
 
 
 async def test_m04_flavors_are_those_that_an_instance_can_have(compute: ComputeEnvironment) -> None:

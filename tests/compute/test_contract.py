@@ -12,7 +12,7 @@ import pytest
 
 from remuda.compute.app import TABLE
 from remuda.http.openapi import document
-from tests.kit.compute.environment import ComputeEnvironment, run_compute
+from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.reference import contract as wire
 from tests.kit.reference.agreement import Agreement
 from tests.kit.reference.contract import Operation, wire_contract
@@ -43,18 +43,13 @@ def test_an_operation_asks_who_it_is_where_the_contract_says_so(operation: Opera
     assert (route.scope != "public") == operation.authenticated
 
 
-@pytest.mark.usefixtures("way")
-def test_clusters_are_not_there_for_anybody() -> None:
+async def test_clusters_are_not_there_for_anybody(compute: ComputeEnvironment) -> None:
     told = msgspec.json.decode((Path(wire.__file__).parents[2] / "wire" / "compute.json").read_bytes())
     clusters = [(each["method"], each["path"]) for each in told["operations"] if "clusters" in each["path"]]
     assert len(clusters) == 17
-
-    async def scenario(compute: ComputeEnvironment) -> None:
-        for method, path in clusters:
-            real = path.replace("{organizationID}", compute.region.organization)
-            target = re.sub(r"\{[^{}]+\}", SOME_ID, real)
-            for client in (compute.root, compute.client(None)):
-                reply = await client.send(method, target, body={} if method in {"POST", "PUT"} else None)
-                assert (reply.status, reply.json["error"]) == (404, "not_found"), f"{method} {path}"
-
-    run_compute(scenario)
+    for method, path in clusters:
+        real = path.replace("{organizationID}", compute.region.organization)
+        target = re.sub(r"\{[^{}]+\}", SOME_ID, real)
+        for client in (compute.root, compute.client(None)):
+            reply = await client.send(method, target, body={} if method in {"POST", "PUT"} else None)
+            assert (reply.status, reply.json["error"]) == (404, "not_found"), f"{method} {path}"

@@ -24,7 +24,7 @@ from tests.kit.compute.controllers import (
     stored,
     timeline,
 )
-from tests.kit.compute.environment import JAMMY, ComputeEnvironment, run_compute
+from tests.kit.compute.environment import JAMMY, ComputeEnvironment
 from tests.kit.compute.requests import DEBIAN, encoded, make_authority, make_group
 from tests.kit.region.environment import SOUTH, STANDARD
 
@@ -169,38 +169,33 @@ async def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is
     assert [each.flavor for each in south.servers()] == [GPU] * 4
 
 
-@pytest.mark.usefixtures("way")
-def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_as_the_same(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_as_the_same(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     lost = [True]
+    region = compute.app.ports.region.api
+    plain = region.replace_server
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        region = compute.app.ports.region.api
-        plain = region.replace_server
+    async def replace(context: Context, *arguments: Any, **options: Any) -> ServerRead:
+        assert context.key == context.operation
+        asked.append(context.operation)
+        if lost:
+            lost.clear()
+            raise Unavailable("The answer was lost.")
+        return await plain(context, *arguments, **options)
 
-        async def replace(context: Context, *arguments: Any, **options: Any) -> ServerRead:
-            assert context.key == context.operation
-            asked.append(context.operation)
-            if lost:
-                lost.clear()
-                raise Unavailable("The answer was lost.")
-            return await plain(context, *arguments, **options)
-
-        monkeypatch.setattr(region, "replace_server", replace)
-        network = await network_of(compute, regionId=SOUTH)
-        for number in range(4):
-            await compute.region.server(network, f"full-{number}", flavorId=GPU)
-        await rest(compute)
-        instance = await made(compute, network, flavorId=STANDARD)
-        await choose(compute, instance, flavor_id=GPU)
-        await rest(compute, 300)
-        assert len(asked) > 3
-        assert asked[0] == asked[1]
-        assert len(set(asked)) == len(asked) - 1
-
-    run_compute(scenario)
+    monkeypatch.setattr(region, "replace_server", replace)
+    network = await network_of(compute, regionId=SOUTH)
+    for number in range(4):
+        await compute.region.server(network, f"full-{number}", flavorId=GPU)
+    await rest(compute)
+    instance = await made(compute, network, flavorId=STANDARD)
+    await choose(compute, instance, flavor_id=GPU)
+    await rest(compute, 300)
+    assert len(asked) > 3
+    assert asked[0] == asked[1]
+    assert len(set(asked)) == len(asked) - 1
 
 
 async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compute: ComputeEnvironment) -> None:

@@ -13,8 +13,9 @@ from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import WrongState
 from remuda.region.kinds.servers import Server
 from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, network_of, rest
-from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment, run_compute
+from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment
 from tests.kit.compute.requests import DEBIAN, at, held
+from tests.kit.environment import options
 from tests.kit.region.environment import STANDARD
 
 STEPS = 60
@@ -113,19 +114,18 @@ async def _agree(compute: ComputeEnvironment) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.usefixtures("way")
-def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_the_end(seed: int) -> None:
-    async def scenario(compute: ComputeEnvironment) -> None:
-        crowd = _Crowd(compute, await network_of(compute), seed)
-        for _ in range(STEPS):
-            await crowd.act()
+@options(lambda seed: {"seed": seed})
+async def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_the_end(
+    compute: ComputeEnvironment, seed: int
+) -> None:
+    crowd = _Crowd(compute, await network_of(compute), seed)
+    for _ in range(STEPS):
+        await crowd.act()
 
-        async def go_on() -> None:
-            for _ in range(3):
-                await crowd.remove_server()
+    async def go_on() -> None:
+        for _ in range(3):
+            await crowd.remove_server()
 
-        async with begun_anew(compute, go_on):
-            await rest(compute, 900)
-            await _agree(compute)
-
-    run_compute(scenario, seed=seed)
+    async with begun_anew(compute, go_on):
+        await rest(compute, 900)
+        await _agree(compute)

@@ -15,7 +15,7 @@ from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.schema import ServerCreate, ServerRead
 from tests.kit.compute.controllers import at_cloud, events, rest, server_of
-from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import Tenant, at, held, made, settle
 from tests.kit.compute.updates import put, wanted
 
@@ -59,69 +59,58 @@ async def _sagas(compute: ComputeEnvironment) -> list[str]:
     return [each.spec.saga for each in (await compute.store.list(Operation, index=OPEN)).items]
 
 
-@pytest.mark.usefixtures("way")
-def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    identity = Ill(monkeypatch)
-
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        instance = await _running(compute, tenant)
-        before = (await compute.read(instance))["spec"]
-        identity.is_ill = True
-        assert (await put(tenant.client, instance, wanted(tenant, compute, networking=PUBLIC))).status == 503
-        assert await _sagas(compute) == ["instance.update"]
-        another = wanted(tenant, compute, metadata={"description": "another"})
-        for query in ({"dryRun": "true"}, {}):
-            reply = await put(tenant.client, instance, another, **query)
-            assert (reply.status, reply.json["code"]) == (409, "conflict")
-        assert (await compute.read(instance))["spec"] == before
-        identity.is_ill = False
-        await rest(compute, 600)
-        assert await _sagas(compute) == []
-        assert (await put(tenant.client, instance, another)).status == 202
-
-    run_compute(scenario)
-
-
-@pytest.mark.usefixtures("way")
-def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    identity = IllAtLast(monkeypatch)
-
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        instance = await _running(compute, tenant, networking=PUBLIC)
-        before = await compute.read(instance)
-        identity.is_ill = True
-        assert (await put(tenant.client, instance, wanted(tenant, compute))).status == 503
-        await rest(compute)
-        assert await _sagas(compute) == []
-        assert (await compute.read(instance))["status"] == before["status"]
-        assert await events(compute, instance) == ["ServerCreated"], "what was put back in the end was never done"
-
-    run_compute(scenario)
-
-
-@pytest.mark.usefixtures("way")
-def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all_is(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Ill(monkeypatch)
+    tenant = await settle(compute)
+    instance = await _running(compute, tenant)
+    before = (await compute.read(instance))["spec"]
+    identity.is_ill = True
+    assert (await put(tenant.client, instance, wanted(tenant, compute, networking=PUBLIC))).status == 503
+    assert await _sagas(compute) == ["instance.update"]
+    another = wanted(tenant, compute, metadata={"description": "another"})
+    for query in ({"dryRun": "true"}, {}):
+        reply = await put(tenant.client, instance, another, **query)
+        assert (reply.status, reply.json["code"]) == (409, "conflict")
+    assert (await compute.read(instance))["spec"] == before
+    identity.is_ill = False
+    await rest(compute, 600)
+    assert await _sagas(compute) == []
+    assert (await put(tenant.client, instance, another)).status == 202
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        instance = await _running(compute, tenant)
-        identity.is_ill = True
-        assert (await put(tenant.client, instance, wanted(tenant, compute, networking=PUBLIC))).status == 503
-        assert await _sagas(compute) == ["instance.update"]
-        assert (await tenant.client.delete(at(instance))).status == 202
-        await compute.clock.sleep(0.2)
-        server, sagas = await server_of(compute, instance), await _sagas(compute)
-        assert (server is not None and server.is_deleting, sagas) == (False, ["instance.update"])
-        identity.is_ill = False
-        await compute.until_gone(instance)
-        assert (at_cloud(compute), await held(compute), await _sagas(compute)) == ([], [], [])
 
-    run_compute(scenario)
+async def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = IllAtLast(monkeypatch)
+    tenant = await settle(compute)
+    instance = await _running(compute, tenant, networking=PUBLIC)
+    before = await compute.read(instance)
+    identity.is_ill = True
+    assert (await put(tenant.client, instance, wanted(tenant, compute))).status == 503
+    await rest(compute)
+    assert await _sagas(compute) == []
+    assert (await compute.read(instance))["status"] == before["status"]
+    assert await events(compute, instance) == ["ServerCreated"], "what was put back in the end was never done"
+
+
+async def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all_is(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = Ill(monkeypatch)
+    tenant = await settle(compute)
+    instance = await _running(compute, tenant)
+    identity.is_ill = True
+    assert (await put(tenant.client, instance, wanted(tenant, compute, networking=PUBLIC))).status == 503
+    assert await _sagas(compute) == ["instance.update"]
+    assert (await tenant.client.delete(at(instance))).status == 202
+    await compute.clock.sleep(0.2)
+    server, sagas = await server_of(compute, instance), await _sagas(compute)
+    assert (server is not None and server.is_deleting, sagas) == (False, ["instance.update"])
+    identity.is_ill = False
+    await compute.until_gone(instance)
+    assert (at_cloud(compute), await held(compute), await _sagas(compute)) == ([], [], [])
 
 
 async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_goes(
@@ -154,26 +143,24 @@ async def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_ins
     assert await held(compute) == []
 
 
-@pytest.mark.usefixtures("way")
-def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, slept = QuotaClient.confirm, list[str]()
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        async def confirm(link: QuotaClient, charge: Charge) -> bool:
-            answer = await plain(link, charge)
-            if charge.kind == INSTANCE.qualified and not slept:
-                slept.append(charge.id)
-                found = await compute.store.get(ComputeInstance, charge.id)
-                freed = replace(found, metadata=replace(found.metadata, finalizers=()))
-                await compute.store.delete(ComputeInstance, found.name, uid=(await compute.store.update(freed)).uid)
-            return answer
+    async def confirm(link: QuotaClient, charge: Charge) -> bool:
+        answer = await plain(link, charge)
+        if charge.kind == INSTANCE.qualified and not slept:
+            slept.append(charge.id)
+            found = await compute.store.get(ComputeInstance, charge.id)
+            freed = replace(found, metadata=replace(found.metadata, finalizers=()))
+            await compute.store.delete(ComputeInstance, found.name, uid=(await compute.store.update(freed)).uid)
+        return answer
 
-        tenant = await settle(compute)
-        monkeypatch.setattr(QuotaClient, "confirm", confirm)
-        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
-        await compute.until_gone(instance)
-        await rest(compute, 60)
-        assert slept == [instance]
-        assert (await compute.store.list(Server)).items == []
-
-    run_compute(scenario)
+    tenant = await settle(compute)
+    monkeypatch.setattr(QuotaClient, "confirm", confirm)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    await compute.until_gone(instance)
+    await rest(compute, 60)
+    assert slept == [instance]
+    assert (await compute.store.list(Server)).items == []

@@ -7,7 +7,7 @@ from remuda.compute.instances import service
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.compute.policies import check_deletion_allowed
 from remuda.store.contract import Store
-from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import NOT_FOUND, at, is_nothing, made, settle
 from tests.kit.resource_api import refusal
 
@@ -58,19 +58,17 @@ async def test_what_is_protected_from_deletion_stays(compute: ComputeEnvironment
     assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
 
 
-@pytest.mark.usefixtures("way")
-def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def protect_meanwhile(store: Store, instance: ComputeInstance) -> None:
         await check_deletion_allowed(store, instance)
         spec = msgspec.structs.replace(instance.spec, protection=Protection(deletion=True))
         await store.update(msgspec.structs.replace(instance, spec=spec))
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
-        await compute.until(instance, "provisioned")
-        monkeypatch.setattr(service, "check_deletion_allowed", protect_meanwhile)
-        assert (await tenant.client.delete(at(instance))).status == 403
-        assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
-
-    run_compute(scenario)
+    tenant = await settle(compute)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    await compute.until(instance, "provisioned")
+    monkeypatch.setattr(service, "check_deletion_allowed", protect_meanwhile)
+    assert (await tenant.client.delete(at(instance))).status == 403
+    assert not (await compute.store.get(ComputeInstance, instance)).is_deleting

@@ -12,8 +12,9 @@ from remuda.kernel.clock import Clock
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
 from tests.kit.asgi.contract import Reply
-from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import Tenant, at, held, made, settle
+from tests.kit.environment import options
 from tests.kit.resource_api import refusal
 
 MANY = 64
@@ -35,17 +36,16 @@ async def _one_is_there(compute: ComputeEnvironment, instance: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.usefixtures("way")
-def test_m07_of_64_creates_of_one_name_at_once_one_is_done_and_the_rest_are_refused(seed: int) -> None:
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        replies = await _all_at_once(compute, tenant)
-        assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
-        (winner,) = [made(reply) for reply in replies if reply.status == 201]
-        assert {reply.json["code"] for reply in replies if reply.status == 409} == {"already_exists"}
-        await _one_is_there(compute, winner)
-
-    run_compute(scenario, seed=seed)
+@options(lambda seed: {"seed": seed})
+async def test_m07_of_64_creates_of_one_name_at_once_one_is_done_and_the_rest_are_refused(
+    compute: ComputeEnvironment,
+) -> None:
+    tenant = await settle(compute)
+    replies = await _all_at_once(compute, tenant)
+    assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
+    (winner,) = [made(reply) for reply in replies if reply.status == 201]
+    assert {reply.json["code"] for reply in replies if reply.status == 409} == {"already_exists"}
+    await _one_is_there(compute, winner)
 
 
 class Slow:
@@ -72,21 +72,18 @@ class Slow:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.usefixtures("way")
-def test_c07_m07_also_when_the_undo_of_the_losers_runs_last(seed: int) -> None:
-    async def scenario(compute: ComputeEnvironment) -> None:
-        tenant = await settle(compute)
-        slow = Slow(compute.app.ports.identity, compute.clock)
-        object.__setattr__(_ports(compute), "identity", slow)
-        replies = await _all_at_once(compute, tenant)
-        assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
-        (winner,) = [made(reply) for reply in replies if reply.status == 201]
-        await compute.until(winner, "provisioned")
-        await compute.clock.sleep(30)
-        assert slow.released >= MANY - 1
-        await _one_is_there(compute, winner)
-
-    run_compute(scenario, seed=seed)
+@options(lambda seed: {"seed": seed})
+async def test_c07_m07_also_when_the_undo_of_the_losers_runs_last(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    slow = Slow(compute.app.ports.identity, compute.clock)
+    object.__setattr__(_ports(compute), "identity", slow)
+    replies = await _all_at_once(compute, tenant)
+    assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
+    (winner,) = [made(reply) for reply in replies if reply.status == 201]
+    await compute.until(winner, "provisioned")
+    await compute.clock.sleep(30)
+    assert slow.released >= MANY - 1
+    await _one_is_there(compute, winner)
 
 
 def _ports(compute: ComputeEnvironment) -> Any:

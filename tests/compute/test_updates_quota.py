@@ -6,7 +6,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.quota.client import QuotaClient
 from remuda.quota.ports import Charge
 from tests.kit.compute.controllers import choose, made, network_of, rest
-from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
+from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import DEBIAN, GPUS, METAL, held
 from tests.kit.compute.updates import as_it_is, plan, put
 from tests.kit.region.environment import STANDARD
@@ -58,8 +58,9 @@ async def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus
     assert await held(compute) == AFTER
 
 
-@pytest.mark.usefixtures("way")
-def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_not_given_back_at_once_is_given_back_later(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, lost = QuotaClient.change, [1, 2, 3]
 
     async def change(link: QuotaClient, charge: Charge) -> None:
@@ -68,62 +69,51 @@ def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.
             raise Unavailable("The ledger does not answer.")
         await plain(link, charge)
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        instance = await made(compute, await network_of(compute), flavorId=GPUS)
-        monkeypatch.setattr(QuotaClient, "change", change)
-        assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
-        await compute.until(instance, "provisioned")
-        assert (lost, await held(compute)) == ([], AFTER), "it is not provisioned before"
-
-    run_compute(scenario)
+    instance = await made(compute, await network_of(compute), flavorId=GPUS)
+    monkeypatch.setattr(QuotaClient, "change", change)
+    assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
+    await compute.until(instance, "provisioned")
+    assert (lost, await held(compute)) == ([], AFTER), "it is not provisioned before"
 
 
-@pytest.mark.usefixtures("way")
-def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_wants_them_again_in_between_has_them(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, asked = QuotaClient.change, list[int]()
+    instance = await made(compute, await network_of(compute), flavorId=GPUS)
+    before = await as_it_is(compute, instance)
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        instance = await made(compute, await network_of(compute), flavorId=GPUS)
-        before = await as_it_is(compute, instance)
+    async def change(link: QuotaClient, charge: Charge) -> None:
+        if not asked and all(amount.kind != "gpus" for amount in charge.amounts):
+            asked.append((await put(compute.root, instance, before)).status)
+        await plain(link, charge)
 
-        async def change(link: QuotaClient, charge: Charge) -> None:
-            if not asked and all(amount.kind != "gpus" for amount in charge.amounts):
-                asked.append((await put(compute.root, instance, before)).status)
-            await plain(link, charge)
-
-        monkeypatch.setattr(QuotaClient, "change", change)
-        assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
-        await rest(compute, 200)
-        assert asked == [202]
-        assert (await compute.until(instance, "provisioned"))["spec"]["flavorId"] == GPUS
-        assert await held(compute) == BEFORE
-
-    run_compute(scenario)
+    monkeypatch.setattr(QuotaClient, "change", change)
+    assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
+    await rest(compute, 200)
+    assert asked == [202]
+    assert (await compute.until(instance, "provisioned"))["spec"]["flavorId"] == GPUS
+    assert await held(compute) == BEFORE
 
 
-@pytest.mark.usefixtures("way")
-def test_what_somebody_released_meanwhile_is_held_again_and_its_quota_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_what_somebody_released_meanwhile_is_held_again_and_its_quota_is_asked_for(
+    compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, released = QuotaClient.change, list[str]()
+    instance = await made(compute, await network_of(compute), flavorId=GPUS)
 
-    async def scenario(compute: ComputeEnvironment) -> None:
-        instance = await made(compute, await network_of(compute), flavorId=GPUS)
+    async def change(link: QuotaClient, charge: Charge) -> None:
+        if not released:
+            released.append(charge.id)
+            await link.release(charge)
+            await allow(compute, servers=0)
+        await plain(link, charge)
 
-        async def change(link: QuotaClient, charge: Charge) -> None:
-            if not released:
-                released.append(charge.id)
-                await link.release(charge)
-                await allow(compute, servers=0)
-            await plain(link, charge)
-
-        monkeypatch.setattr(QuotaClient, "change", change)
-        assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
-        await rest(compute, 60)
-        assert (await compute.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "QuotaExceeded"
-        assert (released, await held(compute)) == ([instance], [])
-        await allow(compute, servers=1)
-        await compute.until(instance, "provisioned")
-        assert await held(compute) == AFTER
-
-    run_compute(scenario)
+    monkeypatch.setattr(QuotaClient, "change", change)
+    assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
+    await rest(compute, 60)
+    assert (await compute.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "QuotaExceeded"
+    assert (released, await held(compute)) == ([instance], [])
+    await allow(compute, servers=1)
+    await compute.until(instance, "provisioned")
+    assert await held(compute) == AFTER

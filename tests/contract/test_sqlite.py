@@ -1,6 +1,5 @@
 """The contract on SQLite: a real file, real threads, real time."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,6 @@ from tests.kit.proofs.store_contract.guarantees.table import GUARANTEES
 
 
 @pytest.mark.parametrize("law", GUARANTEES, ids=lambda law: law.name)
-def test_a_real_file_keeps(law: Guarantee, tmp_path: Path) -> None:
-    async def prove() -> None:
-        async with real_file(tmp_path / "remuda.db") as harness:
-            await law.prove(harness)
-
-    asyncio.run(prove())
+async def test_a_real_file_keeps(law: Guarantee, tmp_path: Path) -> None:
+    async with real_file(tmp_path / "remuda.db") as harness:
+        await law.prove(harness)

@@ -64,37 +64,31 @@ def between(name: str, told: int, asked: int) -> Writer:
     return writer
 
 
-def test_only_the_owner_may_read_a_backup(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path / "remuda.db") as store:
-            await store.back_up(tmp_path / "backup.db")
+def unfinished_in(directory: Path) -> list[Path]:
+    return list(directory.glob("*unfinished*"))
 
-    asyncio.run(scenario())
+
+async def test_only_the_owner_may_read_a_backup(tmp_path: Path) -> None:
+    async with opened(tmp_path / "remuda.db") as store:
+        await store.back_up(tmp_path / "backup.db")
     assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
-    assert not list(tmp_path.glob("*unfinished*"))
+    assert not unfinished_in(tmp_path)
 
 
-def test_a_backup_overwrites_nothing(tmp_path: Path) -> None:
+async def test_a_backup_overwrites_nothing(tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("precious")
-
-    async def scenario() -> None:
-        async with opened(tmp_path / "remuda.db") as store:
-            with nothing_left_in(tmp_path), pytest.raises(Invalid, match="would overwrite"):
-                await store.back_up(target)
-
-    asyncio.run(scenario())
+    async with opened(tmp_path / "remuda.db") as store:
+        with nothing_left_in(tmp_path), pytest.raises(Invalid, match="would overwrite"):
+            await store.back_up(target)
     assert target.read_text() == "precious"
 
 
-def test_a_backup_into_no_directory_fails_in_one_sentence(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path / "remuda.db") as store:
-            with nothing_left_in(tmp_path), pytest.raises(StorageFailing, match="No such file or directory"):
-                await store.back_up(tmp_path / "absent" / "backup.db")
-            await store.create(horse("after"))
-
-    asyncio.run(scenario())
+async def test_a_backup_into_no_directory_fails_in_one_sentence(tmp_path: Path) -> None:
+    async with opened(tmp_path / "remuda.db") as store:
+        with nothing_left_in(tmp_path), pytest.raises(StorageFailing, match="No such file or directory"):
+            await store.back_up(tmp_path / "absent" / "backup.db")
+        await store.create(horse("after"))
 
 
 @options(seeds=range(5))
@@ -112,17 +106,14 @@ async def test_a_backup_that_finds_no_room_leaves_nothing_behind_and_the_store_g
     audit(directory / "backup.db")
 
 
-def test_a_backup_shows_no_secret_without_the_key(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path / "remuda.db") as store:
-            await store.create(horse("branded", spec=HorseSpec(brand=Secret("lazy S"))))
-            await store.back_up(tmp_path / "backup.db")
-        async with opened(tmp_path / "backup.db") as store:
-            assert (await store.get(Horse, "branded")).spec.brand == Secret("lazy S")
-        stranger = Sealer(Keyring(SealingKey("stranger", b"s" * 32)))
-        async with opened(tmp_path / "backup.db", sealer=stranger) as store:
-            with pytest.raises(Unsealable):
-                await store.get(Horse, "branded")
-
-    asyncio.run(scenario())
+async def test_a_backup_shows_no_secret_without_the_key(tmp_path: Path) -> None:
+    async with opened(tmp_path / "remuda.db") as store:
+        await store.create(horse("branded", spec=HorseSpec(brand=Secret("lazy S"))))
+        await store.back_up(tmp_path / "backup.db")
+    async with opened(tmp_path / "backup.db") as store:
+        assert (await store.get(Horse, "branded")).spec.brand == Secret("lazy S")
+    stranger = Sealer(Keyring(SealingKey("stranger", b"s" * 32)))
+    async with opened(tmp_path / "backup.db", sealer=stranger) as store:
+        with pytest.raises(Unsealable):
+            await store.get(Horse, "branded")
     assert b"lazy S" not in (tmp_path / "backup.db").read_bytes()

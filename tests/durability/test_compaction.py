@@ -17,7 +17,7 @@ from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.kit.environment import options
 from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
-from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
 from tests.kit.store.checks import audit, check_stories, looking_into
 from tests.kit.store.write_load import Writer
@@ -148,7 +148,8 @@ async def test_log_records_are_kept_as_long_as_their_stream_says(world: World) -
     await store.close()
 
 
-def test_a_long_life_keeps_the_file_small(monkeypatch: pytest.MonkeyPatch) -> None:
+@options(seeds=range(1))
+async def test_a_long_life_keeps_the_file_small(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written over and deleted leaves no trace in the size of the file, of its log and of its history."""
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 100)
 
@@ -158,17 +159,14 @@ def test_a_long_life_keeps_the_file_small(monkeypatch: pytest.MonkeyPatch) -> No
                 await write_over(store, name, 20)
                 await store.delete(Horse, name, uid=(await store.get(Horse, name)).uid)
 
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY, settings=settings(changes=50, interval_s=0.1))
-        await live(store, 10)
-        early = world.disk.used
-        await live(store, 60)
-        assert world.disk.used < 1.5 * early
-        await store.close()
-        assert len(revisions_in(path_of(world))) < 100
-        audit(path_of(world))
-
-    simulate(scenario, range(1))
+    store = open_simulated(world, REGISTRY, settings=settings(changes=50, interval_s=0.1))
+    await live(store, 10)
+    early = world.disk.used
+    await live(store, 60)
+    assert world.disk.used < 1.5 * early
+    await store.close()
+    assert len(revisions_in(path_of(world))) < 100
+    audit(path_of(world))
 
 
 @options(seeds=range(5))

@@ -117,17 +117,14 @@ async def test_after_an_unclean_stop_the_store_is_of_use_at_once_and_checked_in_
     await store.close()
 
 
-def test_a_check_that_was_not_finished_is_begun_anew_by_the_next_one_to_open_the_file(path: Path) -> None:
-    async def scenario() -> None:
-        leave_unclean(path)
-        async with opened(path) as store:
-            assert store.integrity == "unchecked"
-        async with opened(path) as store:
-            assert await integrity_found(store) == "sound"
-        async with opened(path) as store:
-            assert store.integrity == "sound"
-
-    asyncio.run(scenario())
+async def test_a_check_that_was_not_finished_is_begun_anew_by_the_next_one_to_open_the_file(path: Path) -> None:
+    leave_unclean(path)
+    async with opened(path) as store:
+        assert store.integrity == "unchecked"
+    async with opened(path) as store:
+        assert await integrity_found(store) == "sound"
+    async with opened(path) as store:
+        assert store.integrity == "sound"
 
 
 @options(seeds=range(10))
@@ -145,41 +142,33 @@ async def test_a_disk_that_fails_during_the_check_is_not_taken_for_damage(world:
     await store.close()
 
 
-def test_a_write_that_a_spoilt_document_stops_halfway_leaves_nothing_of_itself(tmp_path: Path) -> None:
+async def test_a_write_that_a_spoilt_document_stops_halfway_leaves_nothing_of_itself(tmp_path: Path) -> None:
     path = tmp_path / "remuda.db"
     record = Record(stream=STREAM, subject="ann", data=msgspec.Raw(b"1"))
-
-    async def scenario() -> None:
-        async with opened(path) as store:
-            owner = await store.create(ranch("owner"))
-            target = await store.create(corral("target", owner=RANCH.owner(owner)))
-            await store.create(horse("referrer", spec=HorseSpec(corrals=("target",))))
-        spoil(path, "owner", b'"metadata":{', b'"metadata":[')
-        async with opened(path) as store:
-            outcomes = await asyncio.gather(
-                store.create(horse("bystander")),
-                store.delete(Corral, "target", uid=target.uid, log=[record]),
-                store.create(horse("another")),
-                return_exceptions=True,
-            )
-            assert [type(outcome) for outcome in outcomes] == [Horse, Unreadable, Horse]
-            assert await steps_logged(store, "ann") == 0
-            assert await store.get(Corral, "target") == target
-
-    asyncio.run(scenario())
+    async with opened(path) as store:
+        owner = await store.create(ranch("owner"))
+        target = await store.create(corral("target", owner=RANCH.owner(owner)))
+        await store.create(horse("referrer", spec=HorseSpec(corrals=("target",))))
+    spoil(path, "owner", b'"metadata":{', b'"metadata":[')
+    async with opened(path) as store:
+        outcomes = await asyncio.gather(
+            store.create(horse("bystander")),
+            store.delete(Corral, "target", uid=target.uid, log=[record]),
+            store.create(horse("another")),
+            return_exceptions=True,
+        )
+        assert [type(outcome) for outcome in outcomes] == [Horse, Unreadable, Horse]
+        assert await steps_logged(store, "ann") == 0
+        assert await store.get(Corral, "target") == target
 
 
-def test_names_are_listed_past_a_spoilt_document(tmp_path: Path) -> None:
+async def test_names_are_listed_past_a_spoilt_document(tmp_path: Path) -> None:
     path = tmp_path / "remuda.db"
-
-    async def scenario() -> None:
-        async with opened(path) as store:
-            for name in ("a", "b", "c"):
-                await store.create(ranch(name))
-        spoil(path, "b", b'"metadata":{', b'"metadata":[')
-        async with opened(path) as store:
-            with pytest.raises(Unreadable):
-                await store.list(Ranch)
-            assert list((await store.list_names(Ranch)).items) == ["a", "b", "c"]
-
-    asyncio.run(scenario())
+    async with opened(path) as store:
+        for name in ("a", "b", "c"):
+            await store.create(ranch(name))
+    spoil(path, "b", b'"metadata":{', b'"metadata":[')
+    async with opened(path) as store:
+        with pytest.raises(Unreadable):
+            await store.list(Ranch)
+        assert list((await store.list_names(Ranch)).items) == ["a", "b", "c"]

@@ -57,26 +57,25 @@ async def note_names(store: SqliteStore, names: list[str]) -> None:
         names += [] if isinstance(event, Bookmark) else [event.resource.name]
 
 
-def test_a_disk_that_is_full_in_the_middle_of_a_load_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@options(seeds=range(10))
+async def test_a_disk_that_is_full_in_the_middle_of_a_load_loses_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # A log that begins anew needs no room for a while: this one only grows.
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 2_000)
-
-    async def scenario(world: World) -> None:
-        writers = [Writer(name) for name in ("ann", "bob", "cid")]
-        store = open_simulated(world, REGISTRY, settings=SETTINGS)
-        await tell(store, writers, STEPS)
-        world.disk.fill()
-        refused = await tell(store, writers, STEPS)
-        assert refused
-        assert {type(error) for error in refused} == {StorageFull}
-        await check_stories(store, writers)
-        world.disk.free()
-        assert not await tell(store, writers, STEPS)
-        await check_stories(store, writers)
-        await store.close()
-        audit(world.disk.directory / "remuda.db")
-
-    simulate(scenario, range(10))
+    writers = [Writer(name) for name in ("ann", "bob", "cid")]
+    store = open_simulated(world, REGISTRY, settings=SETTINGS)
+    await tell(store, writers, STEPS)
+    world.disk.fill()
+    refused = await tell(store, writers, STEPS)
+    assert refused
+    assert {type(error) for error in refused} == {StorageFull}
+    await check_stories(store, writers)
+    world.disk.free()
+    assert not await tell(store, writers, STEPS)
+    await check_stories(store, writers)
+    await store.close()
+    audit(world.disk.directory / "remuda.db")
 
 
 @options(seeds=range(5))

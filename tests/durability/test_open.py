@@ -56,15 +56,12 @@ def assert_refused(path: Path, error: type[Unusable]) -> None:
     assert "\n" not in sentence
 
 
-def test_a_second_store_on_the_same_file_is_refused_even_in_one_process(path: Path) -> None:
-    async def scenario() -> None:
-        async with opened(path) as store:
-            with pytest.raises(StoreLocked, match="Another process has the store"):
-                await open_and_close(path)
-            await store.create(horse("unharmed"))
-
-    asyncio.run(scenario())
-    asyncio.run(open_and_close(path))
+async def test_a_second_store_on_the_same_file_is_refused_even_in_one_process(path: Path) -> None:
+    async with opened(path) as store:
+        with pytest.raises(StoreLocked, match="Another process has the store"):
+            await open_and_close(path)
+        await store.create(horse("unharmed"))
+    await open_and_close(path)
 
 
 def write_prose(path: Path) -> None:
@@ -168,7 +165,7 @@ def test_a_first_migration_that_fails_leaves_a_file_that_can_be_opened(path: Pat
     audit(path)
 
 
-def test_an_index_that_means_something_else_now_is_built_anew(path: Path) -> None:
+async def test_an_index_that_means_something_else_now_is_built_anew(path: Path) -> None:
     by_length = Index[Horse](name="colour", values=lambda horse: [f"{len(horse.spec.colour)}"], revision=2)
     changed = Registry([RANCH, CORRAL, replace(HORSE, indexes=(by_length,))])
 
@@ -176,20 +173,17 @@ def test_an_index_that_means_something_else_now_is_built_anew(path: Path) -> Non
         async with opened(path, registry) as store:
             return [each.name for each in (await store.list(Horse, index=("colour", value))).items]
 
-    async def scenario() -> None:
-        async with opened(path) as store:
-            await store.create(horse("a", spec=HorseSpec(colour="dun")))
-            await store.create(horse("b", spec=HorseSpec(colour="black")))
-        assert await names(REGISTRY, "dun") == ["a"]
-        assert await names(changed, "3") == ["a"]
-        assert await names(changed, "dun") == []
-        assert await names(REGISTRY, "black") == ["b"]
-
-    asyncio.run(scenario())
+    async with opened(path) as store:
+        await store.create(horse("a", spec=HorseSpec(colour="dun")))
+        await store.create(horse("b", spec=HorseSpec(colour="black")))
+    assert await names(REGISTRY, "dun") == ["a"]
+    assert await names(changed, "3") == ["a"]
+    assert await names(changed, "dun") == []
+    assert await names(REGISTRY, "black") == ["b"]
     audit(path)
 
 
-def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody_does(path: Path) -> None:
+async def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody_does(path: Path) -> None:
     unindexed = Registry([RANCH, CORRAL, replace(HORSE, unindexed=frozenset({"brand"}))])
     bella = horse("bella", labels={"brand": "circle-k", "farm": "north"})
 
@@ -198,23 +192,20 @@ def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody
             sql = "SELECT indexes.name FROM entries JOIN indexes ON indexes.id = index_id WHERE entries.name = 'bella'"
             return connection.execute(sql).fetchall()
 
-    async def scenario() -> None:
-        async with opened(path, unindexed) as store:
-            made = await store.create(bella)
-            assert made.metadata.labels["brand"] == "circle-k"
-            assert [each.name for each in (await store.list(Horse, labels={"farm": "north"})).items] == ["bella"]
-            with pytest.raises(Invalid, match="the label brand has no index in Horse: declare it as indexed"):
-                await store.list(Horse, labels={"brand": "circle-k", "farm": "north"})
-            with pytest.raises(Invalid, match="the label brand"):
-                await anext(store.watch(Horse, since=made.version, labels={"brand": "circle-k"}))
+    async with opened(path, unindexed) as store:
+        made = await store.create(bella)
+        assert made.metadata.labels["brand"] == "circle-k"
+        assert [each.name for each in (await store.list(Horse, labels={"farm": "north"})).items] == ["bella"]
+        with pytest.raises(Invalid, match="the label brand has no index in Horse: declare it as indexed"):
+            await store.list(Horse, labels={"brand": "circle-k", "farm": "north"})
+        with pytest.raises(Invalid, match="the label brand"):
+            await anext(store.watch(Horse, since=made.version, labels={"brand": "circle-k"}))
+    assert ("label:brand",) not in entries()
+    async with opened(path) as store:
+        assert [each.name for each in (await store.list(Horse, labels={"brand": "circle-k"})).items] == ["bella"]
+    assert ("label:brand",) in entries()
+    async with opened(path, unindexed):
         assert ("label:brand",) not in entries()
-        async with opened(path) as store:
-            assert [each.name for each in (await store.list(Horse, labels={"brand": "circle-k"})).items] == ["bella"]
-        assert ("label:brand",) in entries()
-        async with opened(path, unindexed):
-            assert ("label:brand",) not in entries()
-
-    asyncio.run(scenario())
 
 
 def test_nobody_else_may_read_the_files(path: Path) -> None:

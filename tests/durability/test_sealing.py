@@ -1,6 +1,5 @@
 """A secret is in no byte of anything that leaves the program: database, log, backup, output, error."""
 
-import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Iterator
@@ -49,29 +48,23 @@ def branded(name: str, secret: str = CANARY) -> Horse:
     return horse(name, labels={"side": "left"}, spec=HorseSpec(brand=Secret(secret)))
 
 
-def test_a_secret_is_in_no_file_of_the_store(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path / "remuda.db") as store:
-            found = await store.create(branded("mare"))
-            found = await store.update(replace(found, metadata=replace(found.metadata, labels={"side": "right"})))
-            await store.create(branded("colt"))
-            await store.delete(Horse, "colt", uid=(await store.get(Horse, "colt")).uid)
-            await store.back_up(tmp_path / "backup.db")
-            assert_unseen_below(tmp_path, at_least={"remuda.db", "remuda.db-wal", "remuda.db-shm", "backup.db"})
-            assert (await store.get(Horse, "mare")).spec.brand == Secret(CANARY)
-
-    asyncio.run(scenario())
+async def test_a_secret_is_in_no_file_of_the_store(tmp_path: Path) -> None:
+    async with opened(tmp_path / "remuda.db") as store:
+        found = await store.create(branded("mare"))
+        found = await store.update(replace(found, metadata=replace(found.metadata, labels={"side": "right"})))
+        await store.create(branded("colt"))
+        await store.delete(Horse, "colt", uid=(await store.get(Horse, "colt")).uid)
+        await store.back_up(tmp_path / "backup.db")
+        assert_unseen_below(tmp_path, at_least={"remuda.db", "remuda.db-wal", "remuda.db-shm", "backup.db"})
+        assert (await store.get(Horse, "mare")).spec.brand == Secret(CANARY)
     assert_unseen_below(tmp_path, at_least={"remuda.db", "backup.db"})
 
 
-def test_the_search_would_find_a_secret_that_was_not_sealed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path / "remuda.db") as store:
-            await store.create(horse("mare", spec=HorseSpec(colour=CANARY)))
-            with pytest.raises(AssertionError, match="the secret is in remuda"):
-                assert_unseen_below(tmp_path, at_least={"remuda.db-wal"})
-
-    asyncio.run(scenario())
+async def test_the_search_would_find_a_secret_that_was_not_sealed(tmp_path: Path) -> None:
+    async with opened(tmp_path / "remuda.db") as store:
+        await store.create(horse("mare", spec=HorseSpec(colour=CANARY)))
+        with pytest.raises(AssertionError, match="the secret is in remuda"):
+            assert_unseen_below(tmp_path, at_least={"remuda.db-wal"})
 
 
 @pytest.fixture
@@ -96,33 +89,27 @@ async def refused(act: Awaitable[Any], said: list[str], *, with_locals: bool = T
     return error
 
 
-def test_no_error_of_the_store_holds_a_secret(tmp_path: Path, output: list[str]) -> None:
+async def test_no_error_of_the_store_holds_a_secret(tmp_path: Path, output: list[str]) -> None:
     path = tmp_path / "remuda.db"
-
-    async def scenario() -> None:
-        async with opened(path) as store:
-            found = await store.create(branded("mare"))
-            await store.create(branded("colt"))
-            await refused(store.create(branded("mare")), output)
-            await refused(store.create(branded("No Name!")), output)
-            await refused(store.create(branded("huge", CANARY * 40_000)), output, with_locals=False)
-            await refused(
-                store.update(replace(found, metadata=replace(found.metadata, resource_version="1000"))), output
-            )
-            await refused(store.delete(Horse, "mare", uid="another"), output)
-            await refused(
-                store.create(replace(branded("stray"), spec=HorseSpec(brand=Secret(CANARY), corrals=("no",)))), output
-            )
-        spoil(path, "mare", b'"sealed:', b'"spoilt:')
-        spoil(path, "colt", b'"spec":{', b'"spec":[')
-        async with opened(path) as store:
-            assert isinstance(await refused(store.get(Horse, "mare"), output), Unsealable)
-            assert isinstance(await refused(store.get(Horse, "colt"), output), Unreadable)
-            await refused(store.list(Horse), output)
-        async with opened(path, sealer=STRANGER) as store:
-            await refused(store.get(Horse, "mare"), output)
-
-    asyncio.run(scenario())
+    async with opened(path) as store:
+        found = await store.create(branded("mare"))
+        await store.create(branded("colt"))
+        await refused(store.create(branded("mare")), output)
+        await refused(store.create(branded("No Name!")), output)
+        await refused(store.create(branded("huge", CANARY * 40_000)), output, with_locals=False)
+        await refused(store.update(replace(found, metadata=replace(found.metadata, resource_version="1000"))), output)
+        await refused(store.delete(Horse, "mare", uid="another"), output)
+        await refused(
+            store.create(replace(branded("stray"), spec=HorseSpec(brand=Secret(CANARY), corrals=("no",)))), output
+        )
+    spoil(path, "mare", b'"sealed:', b'"spoilt:')
+    spoil(path, "colt", b'"spec":{', b'"spec":[')
+    async with opened(path) as store:
+        assert isinstance(await refused(store.get(Horse, "mare"), output), Unsealable)
+        assert isinstance(await refused(store.get(Horse, "colt"), output), Unreadable)
+        await refused(store.list(Horse), output)
+    async with opened(path, sealer=STRANGER) as store:
+        await refused(store.get(Horse, "mare"), output)
 
 
 @options(seeds=range(1))
@@ -151,32 +138,24 @@ async def touch(store: SqliteStore) -> None:
     await store.update(replace(found, spec=replace(found.spec, colour="dun")))
 
 
-def test_after_a_rotation_old_seals_still_open_and_an_update_seals_anew(tmp_path: Path) -> None:
+async def test_after_a_rotation_old_seals_still_open_and_an_update_seals_anew(tmp_path: Path) -> None:
     path = tmp_path / "remuda.db"
-
-    async def scenario() -> None:
-        async with opened(path, sealer=BEFORE) as store:
-            await store.create(branded("mare"))
-        assert await brand_in(path, ROTATED) == Secret(CANARY)
-        with pytest.raises(Unsealable, match="key old "):
-            await brand_in(path, AFTER)
-        async with opened(path, sealer=ROTATED) as store:
-            await touch(store)
-        assert await brand_in(path, AFTER) == Secret(CANARY)
-
-    asyncio.run(scenario())
+    async with opened(path, sealer=BEFORE) as store:
+        await store.create(branded("mare"))
+    assert await brand_in(path, ROTATED) == Secret(CANARY)
+    with pytest.raises(Unsealable, match="key old "):
+        await brand_in(path, AFTER)
+    async with opened(path, sealer=ROTATED) as store:
+        await touch(store)
+    assert await brand_in(path, AFTER) == Secret(CANARY)
 
 
-def test_a_seal_of_an_unknown_key_names_the_key_and_nothing_else(tmp_path: Path, output: list[str]) -> None:
+async def test_a_seal_of_an_unknown_key_names_the_key_and_nothing_else(tmp_path: Path, output: list[str]) -> None:
     path = tmp_path / "remuda.db"
-
-    async def scenario() -> None:
-        async with opened(path, sealer=STRANGER) as store:
-            await store.create(branded("mare"))
-        error = await refused(brand_in(path, ROTATED), output)
-        assert isinstance(error, Unsealable)
-        assert str(error).startswith("A field sealed with key strange does not open:")
-        assert "sealed:v1" not in str(error)
-        assert CANARY not in str(error)
-
-    asyncio.run(scenario())
+    async with opened(path, sealer=STRANGER) as store:
+        await store.create(branded("mare"))
+    error = await refused(brand_in(path, ROTATED), output)
+    assert isinstance(error, Unsealable)
+    assert str(error).startswith("A field sealed with key strange does not open:")
+    assert "sealed:v1" not in str(error)
+    assert CANARY not in str(error)

@@ -12,10 +12,11 @@ from remuda.http.pagination import Cursors
 from remuda.http.sse import Received
 from remuda.http.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
+from tests.kit.environment import options
 from tests.kit.sample_api.collections import ANNA, herd
 from tests.kit.sample_api.watch_reader import Rights, watching
 from tests.kit.sample_kinds import REGISTRY, horse
-from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
 
 BEAT_S = 15.0
@@ -62,112 +63,100 @@ async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> t
         ("expire", "expired"),
     ],
 )
-def test_an_idle_stream_ends_soon_after_the_rights_behind_it(act: str, reason: str) -> None:
-    async def scenario(world: World) -> None:
-        rights = Rights()
-        if act == "expire":
-            rights.principal = changed(ANNA, expires=world.clock.now() + timedelta(seconds=100))
-        end, after_s = await ending(world, rights, after_s=100, act=act)
-        assert (end.type, msgspec.json.decode(end.data)) == ("end", {"reason": reason})
-        assert 100 <= after_s <= 100 + BEAT_S + 1
-        assert (end.id == "") == (act == "change"), "what was seen under other rights is no place to go on from"
-
-    simulate(scenario, 3)
+@options(seeds=3)
+async def test_an_idle_stream_ends_soon_after_the_rights_behind_it(world: World, act: str, reason: str) -> None:
+    rights = Rights()
+    if act == "expire":
+        rights.principal = changed(ANNA, expires=world.clock.now() + timedelta(seconds=100))
+    end, after_s = await ending(world, rights, after_s=100, act=act)
+    assert (end.type, msgspec.json.decode(end.data)) == ("end", {"reason": reason})
+    assert 100 <= after_s <= 100 + BEAT_S + 1
+    assert (end.id == "") == (act == "change"), "what was seen under other rights is no place to go on from"
 
 
-def test_a_reader_resumes_under_equal_rights_and_begins_anew_under_others() -> None:
-    async def scenario(world: World) -> None:
-        store, ports = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock)
-        first = Rights(changed(ANNA, access=access_to("o", "q")))
-        equal = Rights(changed(ANNA, access=access_to("q", "o"), expires=world.clock.now() + timedelta(days=1)))
-        other = Rights(changed(ANNA, access=access_to("o")))
-        try:
-            async with watching(herd(store), rights=first, ports=ports) as reader:
-                synced = await reader.next()
+@options(seeds=3)
+async def test_a_reader_resumes_under_equal_rights_and_begins_anew_under_others(world: World) -> None:
+    store, ports = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock)
+    first = Rights(changed(ANNA, access=access_to("o", "q")))
+    equal = Rights(changed(ANNA, access=access_to("q", "o"), expires=world.clock.now() + timedelta(days=1)))
+    other = Rights(changed(ANNA, access=access_to("o")))
+    try:
+        async with watching(herd(store), rights=first, ports=ports) as reader:
+            synced = await reader.next()
+        await store.create(horse("a"))
+        async with watching(herd(store), since=synced.id, rights=equal, ports=ports) as reader:
+            assert (await reader.next()).type == "added"
+        with pytest.raises(Gone, match="Permissions have changed since"):
+            async with watching(herd(store), since=synced.id, rights=other, ports=ports):
+                pass
+    finally:
+        await store.close()
+
+
+@options(seeds=5)
+async def test_nothing_is_told_once_the_rights_are_gone(world: World) -> None:
+    store, rights = open_simulated(world, REGISTRY), Rights()
+    try:
+        async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+            await reader.next()
+            await world.clock.sleep(2)
+            rights.error = Unauthenticated("token was revoked")
+            await store.create(horse("secret"))
+            assert [event.type for event in await reader.rest()] == ["end"]
+    finally:
+        await store.close()
+
+
+@options(seeds=3)
+async def test_an_idle_stream_lives_by_heartbeats_and_asks_for_its_rights_at_each(world: World) -> None:
+    store, rights = open_simulated(world, REGISTRY), Rights()
+    try:
+        async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+            await reader.next()
+            waiting = asyncio.create_task(reader.next())
+            await world.clock.sleep(10 * BEAT_S + 1)
+            assert 9 <= reader.comments <= 11
+            assert rights.asked == reader.comments
             await store.create(horse("a"))
-            async with watching(herd(store), since=synced.id, rights=equal, ports=ports) as reader:
-                assert (await reader.next()).type == "added"
-            with pytest.raises(Gone, match="Permissions have changed since"):
-                async with watching(herd(store), since=synced.id, rights=other, ports=ports):
-                    pass
-        finally:
-            await store.close()
-
-    simulate(scenario, 3)
+            assert (await waiting).type == "added"
+    finally:
+        await store.close()
 
 
-def test_nothing_is_told_once_the_rights_are_gone() -> None:
-    async def scenario(world: World) -> None:
-        store, rights = open_simulated(world, REGISTRY), Rights()
-        try:
-            async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
-                await reader.next()
-                await world.clock.sleep(2)
-                rights.error = Unauthenticated("token was revoked")
-                await store.create(horse("secret"))
-                assert [event.type for event in await reader.rest()] == ["end"]
-        finally:
-            await store.close()
-
-    simulate(scenario, 5)
-
-
-def test_an_idle_stream_lives_by_heartbeats_and_asks_for_its_rights_at_each() -> None:
-    async def scenario(world: World) -> None:
-        store, rights = open_simulated(world, REGISTRY), Rights()
-        try:
-            async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
-                await reader.next()
-                waiting = asyncio.create_task(reader.next())
-                await world.clock.sleep(10 * BEAT_S + 1)
-                assert 9 <= reader.comments <= 11
-                assert rights.asked == reader.comments
-                await store.create(horse("a"))
-                assert (await waiting).type == "added"
-        finally:
-            await store.close()
-
-    simulate(scenario, 3)
+@options(seeds=3)
+async def test_a_reader_that_may_see_none_of_what_happens_can_still_resume_behind_it(world: World) -> None:
+    store = open_simulated(world, REGISTRY)
+    blind = herd(store, visible=lambda _: False)
+    try:
+        async with watching(blind, ports=WatchPorts(clock=world.clock)) as reader:
+            synced = await reader.next()
+            waiting = asyncio.create_task(reader.next())
+            last = await store.create(horse("a"))
+            bookmark = await waiting
+        assert (bookmark.type, bookmark.id) == ("bookmark", Cursors(ANNA.access).write(last.version))
+        assert bookmark.id != synced.id
+    finally:
+        await store.close()
 
 
-def test_a_reader_that_may_see_none_of_what_happens_can_still_resume_behind_it() -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        blind = herd(store, visible=lambda _: False)
-        try:
-            async with watching(blind, ports=WatchPorts(clock=world.clock)) as reader:
-                synced = await reader.next()
-                waiting = asyncio.create_task(reader.next())
-                last = await store.create(horse("a"))
-                bookmark = await waiting
-            assert (bookmark.type, bookmark.id) == ("bookmark", Cursors(ANNA.access).write(last.version))
-            assert bookmark.id != synced.id
-        finally:
-            await store.close()
+@options(seeds=1)
+async def test_many_streams_share_one_ticker_and_are_not_awake_together(world: World) -> None:
+    store, ports, rights = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock), Rights()
+    tasks = []
 
-    simulate(scenario, 3)
+    async def read() -> None:
+        async with watching(herd(store), rights=rights, ports=ports) as reader:
+            await reader.rest()
 
-
-def test_many_streams_share_one_ticker_and_are_not_awake_together() -> None:
-    async def scenario(world: World) -> None:
-        store, ports, rights = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock), Rights()
-        tasks = []
-
-        async def read() -> None:
-            async with watching(herd(store), rights=rights, ports=ports) as reader:
-                await reader.rest()
-
-        try:
-            idle = len(asyncio.all_tasks())
-            tasks = [asyncio.create_task(read()) for _ in range(32)]
-            await world.clock.sleep(1)
-            assert len(asyncio.all_tasks()) - idle == 2 * len(tasks) + 2, "a reader, its pull, and two for all"
-            rights.asked = 0
-            await world.clock.sleep(BEAT_S / 2)
-            assert 8 < rights.asked < 24, "half of them had their turn"
-        finally:
-            ports.closing.set()
-            await asyncio.gather(*tasks)
-            await store.close()
-
-    simulate(scenario, 1)
+    try:
+        idle = len(asyncio.all_tasks())
+        tasks = [asyncio.create_task(read()) for _ in range(32)]
+        await world.clock.sleep(1)
+        assert len(asyncio.all_tasks()) - idle == 2 * len(tasks) + 2, "a reader, its pull, and two for all"
+        rights.asked = 0
+        await world.clock.sleep(BEAT_S / 2)
+        assert 8 < rights.asked < 24, "half of them had their turn"
+    finally:
+        ports.closing.set()
+        await asyncio.gather(*tasks)
+        await store.close()

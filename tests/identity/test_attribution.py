@@ -10,7 +10,7 @@ from remuda.resources.conventions import CREATOR, MODIFIER, PAYING_CREATOR, PAYI
 from remuda.store.objects import Metadata
 from tests.kit.identity.environment import ORGANIZATIONS, ROOT, IdentityEnvironment, expect
 from tests.kit.identity.resource_api import OTHER_ORG, IdentityApi
-from tests.kit.identity.users import GLOBAL, USERS, People, run_users
+from tests.kit.identity.users import GLOBAL, USERS, People
 
 LAB = "d0000000-0000-4000-8000-00000000000d"
 
@@ -78,7 +78,7 @@ async def test_what_takes_several_writes_says_who_pays_for_it_too_and_whoever_ch
     await check()
 
 
-def test_m20_who_pays_is_whom_the_service_says_that_made_it() -> None:
+async def test_m20_who_pays_is_whom_the_service_says_that_made_it(people: IdentityApi[People]) -> None:
     onboarding = replace(
         GLOBAL,
         subject="onboarding",
@@ -88,10 +88,6 @@ def test_m20_who_pays_is_whom_the_service_says_that_made_it() -> None:
         organization=OTHER_ORG,
         project=LAB,
     )
-
-    async def scenario(api: IdentityApi[People]) -> None:
-        cleo = expect(await api.ask(onboarding).post(USERS, person()), 201)["metadata"]["id"]
-        membership = (await api.store.get(OrganizationUser, cleo)).metadata
-        assert attribution(membership) == ("onboarding", "dan@example.com", OTHER_ORG, LAB)
-
-    run_users(scenario)
+    cleo = expect(await people.ask(onboarding).post(USERS, person()), 201)["metadata"]["id"]
+    membership = (await people.store.get(OrganizationUser, cleo)).metadata
+    assert attribution(membership) == ("onboarding", "dan@example.com", OTHER_ORG, LAB)

@@ -1,5 +1,6 @@
 """Bearer tokens: whose they are, and how soon they are nobody's."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,7 +15,8 @@ from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.bearer import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
 from remuda.store.contract import named
-from tests.kit.identity.authenticator import AuthenticatorEnvironment, claim, run_authenticator
+from tests.kit.environment import options
+from tests.kit.identity.authenticator import AuthenticatorEnvironment, claim
 from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.simulation.runner import START
 
@@ -266,41 +268,49 @@ async def test_no_token_is_kept_in_memory_by_the_authenticator(authentication: A
 ELSEWHERE = "https://login.example"
 
 
-def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bound_to_its_groups() -> None:
-    known: dict[str, Bearer] = {}
+@pytest.fixture
+def known() -> dict[str, Bearer]:
+    return {}
 
+
+def bearers_in(known: dict[str, Bearer]) -> Callable[[str], Awaitable[Bearer | None]]:
     async def external(token: str) -> Bearer | None:
         return known.get(token)
 
-    async def scenario(authentication: AuthenticatorEnvironment) -> None:
-        acme = await authentication.organization()
-        ann = await authentication.user("ann@example.com", acme)
-        await authentication.group(acme, "reader", users=[ann])
-        facts = {
-            "type": "user",
-            "expires": START + timedelta(hours=1),
-            "issuer": ELSEWHERE,
-            "dependencies": (named(User, ann.name),),
-        }
-        known["of-ann"] = Bearer(subject="ann@example.com", user=ann, **facts)  # type: ignore[arg-type]  # fields of a bearer
-        known["of-ops"] = replace(known["of-ann"], groups=("ops",))
-        known["of-eve"] = Bearer(subject="eve@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
-        known["of-joe"] = Bearer(subject="joe@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
-        everywhere = EXPECTED["platform-reader"].everywhere
-        assert (await authentication.let_in("of-ann")).access.organizations[acme].permissions == READER
-        assert (await authentication.let_in("of-ops")).access == AccessList(everywhere=everywhere)
-        assert (await authentication.let_in("of-joe")).access == AccessList(everywhere=everywhere)
-        assert (await authentication.let_in("of-eve")).access == AccessList()
-        await authentication.suspend(ann)
-        known["of-ann"] = replace(known["of-ann"], user=await authentication.store.get(User, ann.name))
-        assert await is_refused(authentication, "of-ann")
+    return external
 
-    run_authenticator(
-        scenario,
-        external=external,
-        group_bindings=(GroupBinding(issuer=ELSEWHERE, group="ops", roles=("platform-reader",)),),
-        role_bindings=(RoleBinding(issuer=ELSEWHERE, subject="joe@example.com", roles=("platform-reader",)),),
-    )
+
+@options(
+    lambda known: {
+        "external": bearers_in(known),
+        "group_bindings": (GroupBinding(issuer=ELSEWHERE, group="ops", roles=("platform-reader",)),),
+    },
+    role_bindings=(RoleBinding(issuer=ELSEWHERE, subject="joe@example.com", roles=("platform-reader",)),),
+)
+async def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bound_to_its_groups(
+    authentication: AuthenticatorEnvironment, known: dict[str, Bearer]
+) -> None:
+    acme = await authentication.organization()
+    ann = await authentication.user("ann@example.com", acme)
+    await authentication.group(acme, "reader", users=[ann])
+    facts = {
+        "type": "user",
+        "expires": START + timedelta(hours=1),
+        "issuer": ELSEWHERE,
+        "dependencies": (named(User, ann.name),),
+    }
+    known["of-ann"] = Bearer(subject="ann@example.com", user=ann, **facts)  # type: ignore[arg-type]  # fields of a bearer
+    known["of-ops"] = replace(known["of-ann"], groups=("ops",))
+    known["of-eve"] = Bearer(subject="eve@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
+    known["of-joe"] = Bearer(subject="joe@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
+    everywhere = EXPECTED["platform-reader"].everywhere
+    assert (await authentication.let_in("of-ann")).access.organizations[acme].permissions == READER
+    assert (await authentication.let_in("of-ops")).access == AccessList(everywhere=everywhere)
+    assert (await authentication.let_in("of-joe")).access == AccessList(everywhere=everywhere)
+    assert (await authentication.let_in("of-eve")).access == AccessList()
+    await authentication.suspend(ann)
+    known["of-ann"] = replace(known["of-ann"], user=await authentication.store.get(User, ann.name))
+    assert await is_refused(authentication, "of-ann")
 
 
 def test_credentials_show_nothing_of_themselves() -> None:

@@ -20,6 +20,7 @@ from tests.kit.identity.authenticator import YEAR, AuthenticatorEnvironment, cer
 from tests.kit.identity.builtin_roles import EXPECTED
 
 COMPUTE = "unikorn-compute"
+ELSEWHERE = "https://login.example.com"
 SECOND = timedelta(seconds=1)
 
 
@@ -137,23 +138,23 @@ async def test_whom_one_organization_vouches_for_is_impersonated_there_alone(
     assert not (await impersonated(root, member_of_only=acme)).everywhere
 
 
-def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours() -> None:
-    issuer = "https://login.example.com"
-    reader = RoleBinding(issuer=issuer, subject="root@example.com", roles=("platform-reader",))
-
-    async def scenario(authentication: AuthenticatorEnvironment) -> None:
-        await authentication.user("root@example.com")
-        certificate = authentication.certificate(COMPUTE)
-        reads = {}
-        for name in ("", issuer, "https://unknown.example.com"):
-            as_root = claim("root@example.com", type="user", issuer=name)
-            principal = await authentication.let_in(certificate=certificate, claim=as_root, impersonate=True)
-            reads[name] = {each.verb for each in principal.access.everywhere}
-        assert reads[""] > {"read"}
-        assert reads[issuer] == {"read"}
-        assert reads["https://unknown.example.com"] == set()
-
-    run_authenticator(scenario, platform_administrators=("root@example.com",), role_bindings=(reader,))
+@options(
+    platform_administrators=("root@example.com",),
+    role_bindings=(RoleBinding(issuer=ELSEWHERE, subject="root@example.com", roles=("platform-reader",)),),
+)
+async def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours(
+    authentication: AuthenticatorEnvironment,
+) -> None:
+    await authentication.user("root@example.com")
+    certificate = authentication.certificate(COMPUTE)
+    reads = {}
+    for name in ("", ELSEWHERE, "https://unknown.example.com"):
+        as_root = claim("root@example.com", type="user", issuer=name)
+        principal = await authentication.let_in(certificate=certificate, claim=as_root, impersonate=True)
+        reads[name] = {each.verb for each in principal.access.everywhere}
+    assert reads[""] > {"read"}
+    assert reads[ELSEWHERE] == {"read"}
+    assert reads["https://unknown.example.com"] == set()
 
 
 async def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for_the_actor(

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import PAYING_CREATOR, PAYING_ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import Provided
 from tests.kit.identity.resource_api import registry
 from tests.kit.proofs.crashing_store import MOMENTS, CrashError, Fuse, FusedStore
 from tests.kit.simulation.runner import World, simulate
@@ -126,80 +128,75 @@ class Machine:
         return bearer.account is not None
 
 
-def on_a_machine(tmp_path: Path, scenario: Callable[[Machine], Awaitable[None]]) -> None:
+def on_a_machine(scenario: Callable[[Machine], Awaitable[None]], directory: Path) -> None:
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
         try:
-            await scenario(Machine(world, store, tmp_path / "credentials.json"))
+            await scenario(Machine(world, store, directory / "credentials.json"))
         finally:
             await store.close()
 
     simulate(run, [7])
 
 
-def test_the_first_start_makes_everything_and_tells_once(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
+@pytest.fixture
+def machine(tmp_path: Path) -> Provided:
+    return Provided(launcher=partial(on_a_machine, directory=tmp_path))
+
+
+async def test_the_first_start_makes_everything_and_tells_once(machine: Machine, tmp_path: Path) -> None:
+    await machine.start()
+    await machine.assert_everything_is_there_once()
+    credentials, store = machine.credentials, machine.store
+    organization = await store.get(Organization, credentials.organization_id)
+    project = await store.get(Project, credentials.project_id)
+    membership = membership_id(organization.name, user_id("admin@remuda.local"))
+    (account,) = (await store.list(ServiceAccount)).items
+    groups = {group.spec.role_ids: group for group in (await store.list(Group)).items}
+    administrators, users = groups[(role_id("administrator"),)], groups[(role_id("user"),)]
+    assert administrators.spec.user_ids == (membership,)
+    assert administrators.spec.service_account_ids == users.spec.service_account_ids == (account.name,)
+    assert project.spec.group_ids == (users.name,)
+    before = tmp_path.joinpath("credentials.json").read_bytes()
+    for _ in range(2):
         await machine.start()
-        await machine.assert_everything_is_there_once()
-        credentials, store = machine.credentials, machine.store
-        organization = await store.get(Organization, credentials.organization_id)
-        project = await store.get(Project, credentials.project_id)
-        membership = membership_id(organization.name, user_id("admin@remuda.local"))
-        (account,) = (await store.list(ServiceAccount)).items
-        groups = {group.spec.role_ids: group for group in (await store.list(Group)).items}
-        administrators, users = groups[(role_id("administrator"),)], groups[(role_id("user"),)]
-        assert administrators.spec.user_ids == (membership,)
-        assert administrators.spec.service_account_ids == users.spec.service_account_ids == (account.name,)
-        assert project.spec.group_ids == (users.name,)
-        before = tmp_path.joinpath("credentials.json").read_bytes()
-        for _ in range(2):
-            await machine.start()
-        assert len(machine.told) == 1
-        assert tmp_path.joinpath("credentials.json").read_bytes() == before
-
-    on_a_machine(tmp_path, scenario)
+    assert len(machine.told) == 1
+    assert tmp_path.joinpath("credentials.json").read_bytes() == before
 
 
-def test_a_later_start_says_where_services_are_and_what_a_server_is_made_of_and_keeps_the_token(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        before = machine.credentials
-        assert (before.endpoints, before.region_id) == ({"identity": URL}, None)
-        small = ExampleInstance(region_id="north", flavor_id="one", image_id="linux")
-        for _ in range(2):
-            await machine.start(others={"region": "http://there"}, example_instance=small)
-            now = machine.credentials
-            assert now.endpoints == {"identity": URL, "region": "http://there"}
-            assert (now.region_id, now.flavor_id, now.image_id) == ("north", "one", "linux")
-            assert now.token == before.token
-        await machine.start()
-        assert machine.credentials == before, "what is no longer there is no longer named"
-
-    on_a_machine(tmp_path, scenario)
-
-
-def test_what_the_first_start_makes_says_who_pays_for_it(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        payer = machine.credentials.organization_id
-        for kind in KINDS:
-            for made in (await machine.store.list(kind)).items:
-                metadata = made.metadata
-                assert (metadata.labels[PAYING_ORGANIZATION], metadata.annotations[PAYING_CREATOR]) == (payer, "remuda")
-
-    on_a_machine(tmp_path, scenario)
+async def test_a_later_start_says_where_services_are_and_what_a_server_is_made_of_and_keeps_the_token(
+    machine: Machine,
+) -> None:
+    await machine.start()
+    before = machine.credentials
+    assert (before.endpoints, before.region_id) == ({"identity": URL}, None)
+    small = ExampleInstance(region_id="north", flavor_id="one", image_id="linux")
+    for _ in range(2):
+        await machine.start(others={"region": "http://there"}, example_instance=small)
+        now = machine.credentials
+        assert now.endpoints == {"identity": URL, "region": "http://there"}
+        assert (now.region_id, now.flavor_id, now.image_id) == ("north", "one", "linux")
+        assert now.token == before.token
+    await machine.start()
+    assert machine.credentials == before, "what is no longer there is no longer named"
 
 
-def test_the_file_is_private_and_has_what_scripts_need(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        content = json.loads(machine.path.read_bytes())
-        assert content["endpoints"] == {"identity": URL}
-        assert set(content) == {"endpoints", "token", "organizationId", "projectId"}
-        assert stat.S_IMODE(machine.path.stat().st_mode) == 0o600
-        assert [each.name for each in machine.path.parent.iterdir()] == ["credentials.json"]
+async def test_what_the_first_start_makes_says_who_pays_for_it(machine: Machine) -> None:
+    await machine.start()
+    payer = machine.credentials.organization_id
+    for kind in KINDS:
+        for made in (await machine.store.list(kind)).items:
+            metadata = made.metadata
+            assert (metadata.labels[PAYING_ORGANIZATION], metadata.annotations[PAYING_CREATOR]) == (payer, "remuda")
 
-    on_a_machine(tmp_path, scenario)
+
+async def test_the_file_is_private_and_has_what_scripts_need(machine: Machine) -> None:
+    await machine.start()
+    content = json.loads(machine.path.read_bytes())
+    assert content["endpoints"] == {"identity": URL}
+    assert set(content) == {"endpoints", "token", "organizationId", "projectId"}
+    assert stat.S_IMODE(machine.path.stat().st_mode) == 0o600
+    assert [each.name for each in machine.path.parent.iterdir()] == ["credentials.json"]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -217,62 +214,53 @@ def test_a_first_start_that_is_cut_off_anywhere_is_made_up_for_by_the_next(momen
                 await machine.start()
             await machine.assert_everything_is_there_once()
 
-        on_a_machine(folder, scenario)
+        on_a_machine(scenario, folder)
         if not fuse.has_blown:
             break
         cuts += 1
     assert cuts > 10
 
 
-def test_a_password_that_may_not_have_been_read_is_replaced_by_one_that_is_told(tmp_path: Path) -> None:
-    async def cut(machine: Machine) -> None:
-        for at in count(1):
-            try:
-                await machine.start(Fuse(at, "before"))
-            except CrashError:
-                continue
-            break
-        assert len(machine.told) == 2, "one was told and the record not closed: another one is told"
-        first, last = (each.password for each in machine.told)
-        assert first is not None
-        assert last is not None
-        assert not await machine.has_password(first)
-        assert await machine.has_password(last)
-
-    on_a_machine(tmp_path, cut)
+async def test_a_password_that_may_not_have_been_read_is_replaced_by_one_that_is_told(machine: Machine) -> None:
+    for at in count(1):
+        try:
+            await machine.start(Fuse(at, "before"))
+        except CrashError:
+            continue
+        break
+    assert len(machine.told) == 2, "one was told and the record not closed: another one is told"
+    first, last = (each.password for each in machine.told)
+    assert first is not None
+    assert last is not None
+    assert not await machine.has_password(first)
+    assert await machine.has_password(last)
 
 
-def test_what_was_removed_is_not_made_again(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        store = machine.store
-        for kind in (Group, OrganizationUser, User):
-            for each in (await store.list(kind)).items:
-                await store.delete(kind, each.name, uid=each.uid)
-        machine.path.unlink()
-        await machine.start()
-        assert [len((await store.list(kind)).items) for kind in (Group, OrganizationUser, User)] == [0, 0, 0]
-        assert len(machine.told) == 1
-        assert not machine.path.exists()
-
-    on_a_machine(tmp_path, scenario)
+async def test_what_was_removed_is_not_made_again(machine: Machine) -> None:
+    await machine.start()
+    store = machine.store
+    for kind in (Group, OrganizationUser, User):
+        for each in (await store.list(kind)).items:
+            await store.delete(kind, each.name, uid=each.uid)
+    machine.path.unlink()
+    await machine.start()
+    assert [len((await store.list(kind)).items) for kind in (Group, OrganizationUser, User)] == [0, 0, 0]
+    assert len(machine.told) == 1
+    assert not machine.path.exists()
 
 
-def test_the_token_is_renewed_when_it_has_ended_or_clients_come_another_way(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        old = machine.credentials.token
-        moved = "https://cloud.example.com/identity"
-        await machine.start(url=moved)
-        assert machine.credentials.token != old
-        assert machine.credentials.endpoints == {"identity": moved}
-        assert await machine.is_good(moved)
-        await machine.world.clock.sleep(timedelta(hours=2).total_seconds())
-        assert not await machine.is_good(moved)
-        await machine.start(url=moved)
-        assert await machine.is_good(moved)
-
-    on_a_machine(tmp_path, scenario)
+async def test_the_token_is_renewed_when_it_has_ended_or_clients_come_another_way(machine: Machine) -> None:
+    await machine.start()
+    old = machine.credentials.token
+    moved = "https://cloud.example.com/identity"
+    await machine.start(url=moved)
+    assert machine.credentials.token != old
+    assert machine.credentials.endpoints == {"identity": moved}
+    assert await machine.is_good(moved)
+    await machine.world.clock.sleep(timedelta(hours=2).total_seconds())
+    assert not await machine.is_good(moved)
+    await machine.start(url=moved)
+    assert await machine.is_good(moved)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -294,38 +282,32 @@ def test_a_renewal_that_is_cut_off_anywhere_leaves_a_good_token_after_the_next_s
             assert await machine.is_good(moved)
             assert [each.name for each in machine.path.parent.iterdir()] == ["credentials.json"]
 
-        on_a_machine(folder, scenario)
+        on_a_machine(scenario, folder)
         if not fuse.has_blown:
             break
     assert at > 5
 
 
-def test_a_token_that_somebody_rotated_is_left_to_them(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        mine = machine.credentials
-        other = CredentialsFile(machine.path)
-        other.stage(Credentials(endpoints={}, token=Secret("x"), organization_id="o", project_id="p"))
-        other.publish()
-        await machine.start(url="https://cloud.example.com/identity")
-        assert machine.credentials.token == Secret("x")
-        other.stage(mine)
-        other.publish()
-        assert await machine.is_good()
-
-    on_a_machine(tmp_path, scenario)
+async def test_a_token_that_somebody_rotated_is_left_to_them(machine: Machine) -> None:
+    await machine.start()
+    mine = machine.credentials
+    other = CredentialsFile(machine.path)
+    other.stage(Credentials(endpoints={}, token=Secret("x"), organization_id="o", project_id="p"))
+    other.publish()
+    await machine.start(url="https://cloud.example.com/identity")
+    assert machine.credentials.token == Secret("x")
+    other.stage(mine)
+    other.publish()
+    assert await machine.is_good()
 
 
-def test_a_password_of_the_configuration_is_set_and_not_shown(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        chosen = Secret("a password of one's own")
-        settings = BootstrapSettings(administrator="root@example.com", password=chosen, organization="acme")
-        await machine.start(settings=settings)
-        (told,) = machine.told
-        assert (told.administrator, told.password) == ("root@example.com", None)
-        assert await machine.has_password(chosen)
-
-    on_a_machine(tmp_path, scenario)
+async def test_a_password_of_the_configuration_is_set_and_not_shown(machine: Machine) -> None:
+    chosen = Secret("a password of one's own")
+    settings = BootstrapSettings(administrator="root@example.com", password=chosen, organization="acme")
+    await machine.start(settings=settings)
+    (told,) = machine.told
+    assert (told.administrator, told.password) == ("root@example.com", None)
+    assert await machine.has_password(chosen)
 
 
 def test_a_password_of_the_configuration_that_is_easily_guessed_is_refused() -> None:
@@ -333,18 +315,15 @@ def test_a_password_of_the_configuration_that_is_easily_guessed_is_refused() -> 
         check_bootstrap(BootstrapSettings(password=Secret("short")))
 
 
-def test_random_passwords_differ_and_nothing_of_them_is_stored_in_clear(tmp_path: Path) -> None:
-    async def scenario(machine: Machine) -> None:
-        await machine.start()
-        (told,) = machine.told
-        assert told.password is not None
-        text = told.password.reveal()
-        assert len(text) == 23
-        assert "Secret(" in repr(told)
-        assert text not in repr(told)
-        secrets = [text, machine.credentials.token.reveal()]
-        for path in machine.world.disk.directory.iterdir():
-            content = path.read_bytes()
-            assert not [each for each in secrets if each.encode() in content], path
-
-    on_a_machine(tmp_path, scenario)
+async def test_random_passwords_differ_and_nothing_of_them_is_stored_in_clear(machine: Machine) -> None:
+    await machine.start()
+    (told,) = machine.told
+    assert told.password is not None
+    text = told.password.reveal()
+    assert len(text) == 23
+    assert "Secret(" in repr(told)
+    assert text not in repr(told)
+    secrets = [text, machine.credentials.token.reveal()]
+    for path in machine.world.disk.directory.iterdir():
+        content = path.read_bytes()
+        assert not [each for each in secrets if each.encode() in content], path

@@ -13,7 +13,6 @@ from tests.kit.identity.external_issuer import (
     IssuerEnvironment,
     key,
     published,
-    run_external_issuer,
     signed,
 )
 
@@ -78,19 +77,9 @@ async def test_a_new_key_is_known_within_a_minute(external_issuer: IssuerEnviron
     assert await is_in(external_issuer)
 
 
-def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is_remembered() -> None:
-    async def scenario(external_issuer: IssuerEnvironment) -> None:
-        await ready(external_issuer)
-        token = fresh(external_issuer)
-        assert await is_in(external_issuer, token)
-        external_issuer.issuer.publish(published(key(kid="two")))
-        asked = 0
-        while asked < 45 and await is_let_in(external_issuer, token):
-            await external_issuer.clock.sleep(60)
-            asked += 1
-        assert 15 <= asked <= 31
-        assert await external_issuer.refusal(token) == NOT_VALID
-        assert await is_in(external_issuer, fresh(external_issuer, "two", key(kid="two")))
+async def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is_remembered(
+    external_issuer: IssuerEnvironment,
+) -> None:
 
     async def is_let_in(external_issuer: IssuerEnvironment, token: str) -> bool:
         try:
@@ -98,7 +87,17 @@ def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is_remem
         except Unauthenticated:
             return False
 
-    run_external_issuer(scenario)
+    await ready(external_issuer)
+    token = fresh(external_issuer)
+    assert await is_in(external_issuer, token)
+    external_issuer.issuer.publish(published(key(kid="two")))
+    asked = 0
+    while asked < 45 and await is_let_in(external_issuer, token):
+        await external_issuer.clock.sleep(60)
+        asked += 1
+    assert 15 <= asked <= 31
+    assert await external_issuer.refusal(token) == NOT_VALID
+    assert await is_in(external_issuer, fresh(external_issuer, "two", key(kid="two")))
 
 
 async def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence(external_issuer: IssuerEnvironment) -> None:

@@ -1,7 +1,8 @@
 """All of identity with a provider that the configuration trusts: over HTTP, from the start to the removal."""
 
 import base64
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,20 @@ def trusted(**more: Any) -> dict[str, PlatformProvider]:
     return {"staff": PlatformProvider(issuer=ELSEWHERE, bearer_trust=trust)}
 
 
-async def run_trusting_identity(directory: Path, scenario: Any, **more: Any) -> None:
+@asynccontextmanager
+async def trusting_identity(directory: Path, **more: Any) -> AsyncIterator[tuple[IdentityEnvironment, Issuer]]:
     issuer, metrics = Issuer(SystemClock().now), CollectorRegistry()
     chosen = settings(
         providers=trusted(**more),
         group_bindings=(GroupBinding(issuer=ELSEWHERE, group="ops", roles=("platform-reader",)),),
     )
     async with running(directory, fetch=issuer, settings=chosen, metrics=metrics) as identity:
-        running_scenario: Coroutine[Any, Any, None] = scenario(identity, issuer)
-        await running_scenario
+        yield identity, issuer
         assert metrics.get_sample_value("remuda_external_key_refreshes_throttled_total") is not None
 
 
 async def test_a_trusted_token_works_everywhere_a_token_does(tmp_path: Path) -> None:
-    async def scenario(identity: IdentityEnvironment, issuer: Issuer) -> None:
+    async with trusting_identity(tmp_path) as (identity, issuer):
         acme, other = await identity.organization("acme"), await identity.organization("other")
         await identity.member(ANN, acme, "administrator")
         client = identity.client(issuer.token("Ann@Example.com"))
@@ -52,11 +53,9 @@ async def test_a_trusted_token_works_everywhere_a_token_does(tmp_path: Path) -> 
         info = expect(await client.get("/oauth2/v2/userinfo"), 200)
         assert (info["sub"], info["https://unikorn-cloud.org/authz"]) == (ANN, {"acctype": "user", "orgIds": [acme]})
 
-    await run_trusting_identity(tmp_path, scenario)
-
 
 async def test_a_token_that_does_not_hold_is_401_everywhere(tmp_path: Path) -> None:
-    async def scenario(identity: IdentityEnvironment, issuer: Issuer) -> None:
+    async with trusting_identity(tmp_path) as (identity, issuer):
         await identity.user(ANN, await identity.organization("acme"), state="suspended")
         for token in (issuer.token("eve@example.com"), issuer.token(aud="x"), issuer.token(iss="https://evil.example")):
             for path in (ORGANIZATIONS, "/api/v1/acl", "/oauth2/v2/userinfo"):
@@ -64,32 +63,26 @@ async def test_a_token_that_does_not_hold_is_401_everywhere(tmp_path: Path) -> N
             reply = await identity.client().post("/oauth2/v2/token", form={**EXCHANGE, "subject_token": token})
             assert expect(reply, 401)["error"] == "access_denied"
 
-    await run_trusting_identity(tmp_path, scenario)
-
 
 async def test_an_issuer_that_does_not_answer_is_503(tmp_path: Path) -> None:
-    async def scenario(identity: IdentityEnvironment, issuer: Issuer) -> None:
+    async with trusting_identity(tmp_path) as (identity, issuer):
         issuer.is_down = True
         token = issuer.token(ANN)
         assert expect(await identity.client(token).get(ORGANIZATIONS), 503)
         reply = await identity.client().post("/oauth2/v2/token", form={**EXCHANGE, "subject_token": token})
         assert expect(reply, 503)
 
-    await run_trusting_identity(tmp_path, scenario)
-
 
 async def test_an_administrator_of_ours_is_none_when_somebody_else_says_so(tmp_path: Path) -> None:
-    async def scenario(identity: IdentityEnvironment, issuer: Issuer) -> None:
+    async with trusting_identity(tmp_path) as (identity, issuer):
         assert expect(await identity.client(identity.root).get("/api/v1/acl"), 200)["global"]
         assert expect(await identity.client(issuer.token(ROOT)).get("/api/v1/acl"), 200) == {}
         body = {"metadata": {"name": "mine"}, "spec": {"organizationType": "adhoc"}}
         assert expect(await identity.client(issuer.token(ROOT)).post(ORGANIZATIONS, body), 403)
 
-    await run_trusting_identity(tmp_path, scenario)
-
 
 async def test_a_passport_says_who_vouched_and_has_no_groups(tmp_path: Path) -> None:
-    async def scenario(identity: IdentityEnvironment, issuer: Issuer) -> None:
+    async with trusting_identity(tmp_path, allow_external_identity=True) as (identity, issuer):
         acme = await identity.organization("acme")
         token = issuer.token("eve@example.com", **{GROUPS: ["ops"]})
         assert expect(await identity.client(token).get(f"{ORGANIZATIONS}/{acme}"), 200)
@@ -103,8 +96,6 @@ async def test_a_passport_says_who_vouched_and_has_no_groups(tmp_path: Path) -> 
         reply = await identity.client().post("/oauth2/v2/token", form={**form, "x_organization_id": acme})
         assert expect(reply, 400)["error"] == "invalid_scope"
         assert expect(await identity.client(passport).get(ORGANIZATIONS), 401)
-
-    await run_trusting_identity(tmp_path, scenario, allow_external_identity=True)
 
 
 async def test_a_configured_secret_is_in_no_byte_of_the_store(tmp_path: Path) -> None:

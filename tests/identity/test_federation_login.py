@@ -81,11 +81,9 @@ async def test_somebody_whom_a_provider_of_the_system_vouches_for_gets_tokens(
         pytest.param({"aud": {"x": 1}}, id="aud is no text"),
     ],
 )
-def test_an_id_token_that_does_not_fit_is_not_believed(claims: dict[str, Any]) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        await assert_refused(logins, await log_in(logins, upstream), "server_error", "its ID token")
-
-    federated(scenario, provider=Provider(key=KEY, claims=claims))
+@options(lambda claims: {"provider": Provider(key=KEY, claims=claims)})
+async def test_an_id_token_that_does_not_fit_is_not_believed(federation: LoginEnvironment, upstream: Provider) -> None:
+    await assert_refused(federation, await log_in(federation, upstream), "server_error", "its ID token")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +91,11 @@ def test_an_id_token_that_does_not_fit_is_not_believed(claims: dict[str, Any]) -
     [".", "nonsense", "e30=.e30.e30", "e3 0.e30.e30", "é.e30.e30", f"{base64url.encode(b'[' * 20_000)}.e30.e30"],
     ids=["empty", "no token", "padded", "with a blank", "not ASCII", "nested without end"],
 )
-def test_what_is_no_id_token_is_told_as_the_providers_fault(token: str) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        await assert_refused(logins, await log_in(logins, upstream), "server_error", "its ID token is malformed")
-
-    federated(scenario, provider=Provider(key=KEY, id_token=token))
+@options(lambda token: {"provider": Provider(key=KEY, id_token=token)})
+async def test_what_is_no_id_token_is_told_as_the_providers_fault(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
+    await assert_refused(federation, await log_in(federation, upstream), "server_error", "its ID token is malformed")
 
 
 @pytest.mark.parametrize(
@@ -111,39 +109,37 @@ def test_what_is_no_id_token_is_told_as_the_providers_fault(token: str) -> None:
         pytest.param({"header": {"crit": ["x"], "x": 1}}, id="a header that we must understand"),
     ],
 )
-def test_an_id_token_that_the_provider_did_not_sign_is_not_believed(faults: dict[str, Any]) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        await assert_refused(logins, await log_in(logins, upstream), "server_error", "its ID token")
-
-    federated(scenario, provider=Provider(key=KEY, **faults))
+@options(lambda faults: {"provider": Provider(key=KEY, **faults)})
+async def test_an_id_token_that_the_provider_did_not_sign_is_not_believed(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
+    await assert_refused(federation, await log_in(federation, upstream), "server_error", "its ID token")
 
 
 @pytest.mark.parametrize(
     ("key", "algorithm"),
     [(KEY, "RS512"), (KEY, "PS256"), (ECKey.generate_key("P-256", {"kid": "one"}), "ES256")],
 )
-def test_asymmetric_algorithms_are_believed(key: Any, algorithm: str) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        assert "code" in sent_to(await log_in(logins, upstream))
-
-    federated(scenario, provider=Provider(key=key, algorithm=algorithm))
+@options(lambda key, algorithm: {"provider": Provider(key=key, algorithm=algorithm)})
+async def test_asymmetric_algorithms_are_believed(federation: LoginEnvironment, upstream: Provider) -> None:
+    assert "code" in sent_to(await log_in(federation, upstream))
 
 
 @pytest.mark.parametrize("verified", [False, None, "false", "no", 0])
-def test_an_address_that_was_not_verified_logs_nobody_in(verified: Any) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        reply = await log_in(logins, upstream)
-        await assert_refused(logins, reply, "" if verified == 0 else "access_denied")
+@options(lambda verified: {"provider": Provider(key=KEY, claims={"email_verified": verified})})
+async def test_an_address_that_was_not_verified_logs_nobody_in(
+    federation: LoginEnvironment, upstream: Provider, verified: Any
+) -> None:
+    reply = await log_in(federation, upstream)
+    await assert_refused(federation, reply, "" if verified == 0 else "access_denied")
 
-    federated(scenario, provider=Provider(key=KEY, claims={"email_verified": verified}))
 
-
-def test_an_address_that_is_not_in_the_id_token_is_asked_for() -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        upstream.userinfo = {"sub": "42", "email": JO, "email_verified": True}
-        assert "code" in sent_to(await log_in(logins, upstream))
-
-    federated(scenario, provider=Provider(key=KEY, claims={"email": None, "email_verified": None}))
+@options(lambda: {"provider": Provider(key=KEY, claims={"email": None, "email_verified": None})})
+async def test_an_address_that_is_not_in_the_id_token_is_asked_for(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
+    upstream.userinfo = {"sub": "42", "email": JO, "email_verified": True}
+    assert "code" in sent_to(await log_in(federation, upstream))
 
 
 @pytest.mark.parametrize(
@@ -156,36 +152,34 @@ def test_an_address_that_is_not_in_the_id_token_is_asked_for() -> None:
         ({"email": JO, "email_verified": True}, "server_error"),
     ],
 )
-def test_what_userinfo_says_counts_only_if_it_is_about_the_same_and_verified(told: dict[str, Any], error: str) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        upstream.userinfo = told
-        await assert_refused(logins, await log_in(logins, upstream), error)
+@options(lambda: {"provider": Provider(key=KEY, claims={"email": None, "email_verified": None})})
+async def test_what_userinfo_says_counts_only_if_it_is_about_the_same_and_verified(
+    federation: LoginEnvironment, upstream: Provider, told: dict[str, Any], error: str
+) -> None:
+    upstream.userinfo = told
+    await assert_refused(federation, await log_in(federation, upstream), error)
 
-    federated(scenario, provider=Provider(key=KEY, claims={"email": None, "email_verified": None}))
 
-
-def test_microsoft_says_in_other_words_that_an_address_is_verified_and_only_microsoft() -> None:
-    claims = {"email_verified": None, "xms_edov": True}
-
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        await assert_refused(logins, await log_in(logins, upstream), "access_denied")
-        await logins.provider(OWN, type="microsoft", **THEIRS)
-        assert "code" in sent_to(await log_in(logins, upstream, OWN))
-
-    federated(scenario, provider=Provider(key=KEY, claims=claims))
+@options(lambda: {"provider": Provider(key=KEY, claims={"email_verified": None, "xms_edov": True})})
+async def test_microsoft_says_in_other_words_that_an_address_is_verified_and_only_microsoft(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
+    await assert_refused(federation, await log_in(federation, upstream), "access_denied")
+    await federation.provider(OWN, type="microsoft", **THEIRS)
+    assert "code" in sent_to(await log_in(federation, upstream, OWN))
 
 
 @pytest.mark.parametrize(
     ("state", "words"),
     [(None, "user not found"), ("suspended", "user is not active"), ("pending", "user is not active")],
 )
-def test_who_is_not_a_user_here_or_not_active_is_turned_away(state: str | None, words: str) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        if state:
-            await logins.user("other@example.com", state=state)
-        await assert_refused(logins, await log_in(logins, upstream), "access_denied", words)
-
-    federated(scenario, provider=Provider(key=KEY, email="Other@Example.com"))
+@options(lambda: {"provider": Provider(key=KEY, email="Other@Example.com")})
+async def test_who_is_not_a_user_here_or_not_active_is_turned_away(
+    federation: LoginEnvironment, upstream: Provider, state: str | None, words: str
+) -> None:
+    if state:
+        await federation.user("other@example.com", state=state)
+    await assert_refused(federation, await log_in(federation, upstream), "access_denied", words)
 
 
 @pytest.mark.parametrize(
@@ -198,13 +192,13 @@ def test_who_is_not_a_user_here_or_not_active_is_turned_away(state: str | None, 
         pytest.param({"token_endpoint": 7}, id="no address"),
     ],
 )
-def test_a_provider_that_describes_itself_wrongly_is_not_used(about: dict[str, Any]) -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        _, reply = await depart(logins)
-        await assert_refused(logins, reply, "server_error", "the provider cannot be used")
-        assert len(upstream.asked) == 1
-
-    federated(scenario, provider=Provider(key=KEY, about=about))
+@options(lambda about: {"provider": Provider(key=KEY, about=about)})
+async def test_a_provider_that_describes_itself_wrongly_is_not_used(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
+    _, reply = await depart(federation)
+    await assert_refused(federation, reply, "server_error", "the provider cannot be used")
+    assert len(upstream.asked) == 1
 
 
 async def test_a_provider_that_does_not_answer_is_told_to_the_client(
@@ -378,6 +372,12 @@ async def test_an_organization_cannot_send_people_to_the_provider_of_another(fed
         assert "Enter your password: no organization" in reply.body.decode()
 
 
+POWERS: dict[str, dict[str, Any]] = {
+    "platform administrator": {"platform_administrators": (JO,)},
+    "bound to a role everywhere": {"role_bindings": (RoleBinding(subject=JO, roles=("platform-reader",)),)},
+}
+
+
 @pytest.mark.parametrize(
     "how",
     [
@@ -390,24 +390,20 @@ async def test_an_organization_cannot_send_people_to_the_provider_of_another(fed
         "organization is gone",
     ],
 )
-def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_else(how: str) -> None:
+@options(lambda how: {**POWERS.get(how, {})})
+async def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_else(
+    federation: LoginEnvironment, upstream: Provider, how: str
+) -> None:
     domain = {"another domain": "evil.test", "no domain": ""}.get(how, "example.com")
-    settings: dict[str, Any] = {}
-    if how == "platform administrator":
-        settings = {"platform_administrators": (JO,)}
-    if how == "bound to a role everywhere":
-        settings = {"role_bindings": (RoleBinding(subject=JO, roles=("platform-reader",)),)}
-
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        jo = user_id(JO)
-        await logins.provider(OWN, organization=ORG, **THEIRS)
-        if how != "organization is gone":
-            await logins.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
-        if how != "no member":
-            await logins.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
-        await assert_refused(logins, await log_in(logins, upstream, OWN), "access_denied", "belongs to an organization")
-
-    federated(scenario, **settings)
+    jo = user_id(JO)
+    await federation.provider(OWN, organization=ORG, **THEIRS)
+    if how != "organization is gone":
+        await federation.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
+    if how != "no member":
+        await federation.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
+    await assert_refused(
+        federation, await log_in(federation, upstream, OWN), "access_denied", "belongs to an organization"
+    )
 
 
 async def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_keys_are_looked_for(
@@ -428,14 +424,14 @@ async def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_key
     assert [url for _, url in upstream.asked].count(f"{IDP}/.well-known/openid-configuration") == 2
 
 
-def test_a_device_whose_user_the_provider_refuses_shows_a_page() -> None:
-    async def scenario(logins: LoginEnvironment, upstream: Provider) -> None:
-        form = {"client_id": "b1111111-0000-4000-8000-000000000002"}
-        device = (await logins.api.ask(None).post("/oauth2/v2/device_authorization", form=form)).json
-        browser = logins.browser()
-        login = await browser.submit(await browser.get("/oauth2/v2/device"), user_code=device["user_code"])
-        gone = await browser.submit(login, email="", password="", provider=GOOGLE)
-        reply = await come_back(browser, upstream, gone)
-        assert (reply.status, reply.media) == (403, "text/html")
-
-    federated(scenario, provider=Provider(key=KEY, claims={"email_verified": False}))
+@options(lambda: {"provider": Provider(key=KEY, claims={"email_verified": False})})
+async def test_a_device_whose_user_the_provider_refuses_shows_a_page(
+    federation: LoginEnvironment, upstream: Provider
+) -> None:
+    form = {"client_id": "b1111111-0000-4000-8000-000000000002"}
+    device = (await federation.api.ask(None).post("/oauth2/v2/device_authorization", form=form)).json
+    browser = federation.browser()
+    login = await browser.submit(await browser.get("/oauth2/v2/device"), user_code=device["user_code"])
+    gone = await browser.submit(login, email="", password="", provider=GOOGLE)
+    reply = await come_back(browser, upstream, gone)
+    assert (reply.status, reply.media) == (403, "text/html")

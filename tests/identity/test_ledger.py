@@ -33,7 +33,7 @@ from tests.kit.proofs.linearizability.quota_clients import (
     service,
     used_in,
 )
-from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
 
 LIFE = timedelta(minutes=10)
@@ -63,20 +63,8 @@ async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
     )
 
 
-def test_64_callers_who_want_10_get_exactly_10() -> None:
-    async def scenario(world: World) -> None:
-        store, quotas = await opened(world)
-        other = service(store, world.clock, world.randomness, intent_lifetime=LIFE)
-        outcomes = [*await asyncio.gather(many(quotas, world, 32), many_more(other, world))]
-        told = [each for half in outcomes for each in half]
-        assert sum(isinstance(each, Allocation) for each in told) == 10
-        refused = [each for each in told if isinstance(each, Forbidden)]
-        assert len(refused) == 54
-        assert {each.message for each in refused} == {"total servers allocation of 11 would exceed quota limit of 10"}
-        head = await store.get(Quota, ORG)
-        assert (used_in(head), head.spec.intents) == (10, ())
-        assert len((await store.list(Allocation)).items) == 10
-        await store.close()
+@options(seeds=10)
+async def test_64_callers_who_want_10_get_exactly_10(world: World) -> None:
 
     async def many_more(quotas: Quotas, world: World) -> list[Any]:
         return await asyncio.gather(
@@ -87,7 +75,18 @@ def test_64_callers_who_want_10_get_exactly_10() -> None:
             return_exceptions=True,
         )
 
-    simulate(scenario, 10)
+    store, quotas = await opened(world)
+    other = service(store, world.clock, world.randomness, intent_lifetime=LIFE)
+    outcomes = [*await asyncio.gather(many(quotas, world, 32), many_more(other, world))]
+    told = [each for half in outcomes for each in half]
+    assert sum(isinstance(each, Allocation) for each in told) == 10
+    refused = [each for each in told if isinstance(each, Forbidden)]
+    assert len(refused) == 54
+    assert {each.message for each in refused} == {"total servers allocation of 11 would exceed quota limit of 10"}
+    head = await store.get(Quota, ORG)
+    assert (used_in(head), head.spec.intents) == (10, ())
+    assert len((await store.list(Allocation)).items) == 10
+    await store.close()
 
 
 def test_64_callers_over_http_who_want_10_get_exactly_10() -> None:

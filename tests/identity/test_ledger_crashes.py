@@ -319,37 +319,34 @@ async def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_rene
     await store.close()
 
 
-def test_whoever_dies_or_sleeps_while_others_want_the_same_row_does_not_disturb_the_count() -> None:
+@options(seeds=300)
+async def test_whoever_dies_or_sleeps_while_others_want_the_same_row_does_not_disturb_the_count(world: World) -> None:
     """Processes that all do something with one row: some sleep at a write, some die at one, and some see it through."""
     acts = (take, take, confirm, grow, shrink, release, release_for_good, renew_and_confirm)
+    draw = world.randomness.randrange
+    store, quotas = await begun(world, (nothing, take, take_and_confirm, take_and_release)[draw(4)])
 
-    async def scenario(world: World) -> None:
-        draw = world.randomness.randrange
-        store, quotas = await begun(world, (nothing, take, take_and_confirm, take_and_release)[draw(4)])
+    async def process() -> None:
+        fused: Store = FusedStore(store, Fuse(1 + draw(8), MOMENTS[draw(2)]) if draw(2) else Fuse())
+        drowsy: Store = SleepyStore(
+            fused,
+            world.clock,
+            at=1 + draw(8),
+            moment=MOMENTS[draw(2)],
+            for_s=draw(3) * LIFE.total_seconds() * 0.7,
+            at_read=draw(16),
+        )
+        mine = service(drowsy, world.clock, world.randomness, intent_lifetime=LIFE)
+        await world.clock.sleep(draw(40) * LIFE.total_seconds() / 20)
+        with suppress(RemudaError, CrashError):
+            for _ in range(1 + draw(3)):
+                await acts[draw(len(acts))](mine)
+        with suppress(RemudaError, CrashError):
+            await settle(world, drowsy, mine, timedelta(seconds=draw(900)))
 
-        async def process() -> None:
-            fused: Store = FusedStore(store, Fuse(1 + draw(8), MOMENTS[draw(2)]) if draw(2) else Fuse())
-            drowsy: Store = SleepyStore(
-                fused,
-                world.clock,
-                at=1 + draw(8),
-                moment=MOMENTS[draw(2)],
-                for_s=draw(3) * LIFE.total_seconds() * 0.7,
-                at_read=draw(16),
-            )
-            mine = service(drowsy, world.clock, world.randomness, intent_lifetime=LIFE)
-            await world.clock.sleep(draw(40) * LIFE.total_seconds() / 20)
-            with suppress(RemudaError, CrashError):
-                for _ in range(1 + draw(3)):
-                    await acts[draw(len(acts))](mine)
-            with suppress(RemudaError, CrashError):
-                await settle(world, drowsy, mine, timedelta(seconds=draw(900)))
-
-        working = asyncio.gather(*[process() for _ in range(5)])
-        while not working.done():
-            await settle(world, store, quotas, timedelta(seconds=draw(400)))
-        await settle(world, store, quotas, LIFE)
-        await standing(store)
-        await store.close()
-
-    simulate(scenario, 300)
+    working = asyncio.gather(*[process() for _ in range(5)])
+    while not working.done():
+        await settle(world, store, quotas, timedelta(seconds=draw(400)))
+    await settle(world, store, quotas, LIFE)
+    await standing(store)
+    await store.close()

@@ -9,6 +9,7 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.settings import RoleBinding
 from tests.kit.asgi.contract import Reply
+from tests.kit.environment import options
 from tests.kit.identity.account_page import PATH, form_with, text
 from tests.kit.identity.login import (
     CONSOLE,
@@ -20,7 +21,6 @@ from tests.kit.identity.login import (
     Browser,
     Forms,
     LoginEnvironment,
-    run_login,
     sent_to,
 )
 
@@ -98,12 +98,10 @@ async def test_it_shows_organizations_and_how_one_stands_there(logins: LoginEnvi
     ],
     ids=["by name", "by role"],
 )
-def test_it_says_who_is_a_platform_administrator(settings: dict[str, Any]) -> None:
-    async def scenario(logins: LoginEnvironment) -> None:
-        _, page = await at_account(logins)
-        assert "You are a platform administrator" in text(page)
-
-    run_login(scenario, **settings)
+@options(lambda settings: settings)
+async def test_it_says_who_is_a_platform_administrator(logins: LoginEnvironment) -> None:
+    _, page = await at_account(logins)
+    assert "You are a platform administrator" in text(page)
 
 
 async def test_a_session_is_shown_with_its_times_and_ended_by_its_button(logins: LoginEnvironment) -> None:

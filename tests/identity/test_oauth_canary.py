@@ -9,7 +9,7 @@ import structlog
 
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.tokens.keys import NAME
-from tests.kit.identity.oauth import FORM, VERIFIER, App, OAuthEnvironment, answer, run_oauth
+from tests.kit.identity.oauth import FORM, VERIFIER, App, OAuthEnvironment, answer
 from tests.kit.identity.oauth_clients import CLIENTS, wanted
 from tests.kit.identity.resource_api import everywhere
 from tests.kit.store.disguises import disguises
@@ -67,7 +67,7 @@ async def test_no_secret_is_in_a_file_of_the_store_or_in_the_output(oauth: OAuth
     await assert_unstored(oauth, output)
 
 
-def test_no_refusal_repeats_what_was_sent(output: list[str]) -> None:
+async def test_no_refusal_repeats_what_was_sent(oauth: OAuthEnvironment, output: list[str]) -> None:
     canary = "canary-7f3a9c-of-the-lazy-S-that-nobody-may-see"
     output.append(canary)
     forms: list[dict[str, str]] = [
@@ -79,32 +79,24 @@ def test_no_refusal_repeats_what_was_sent(output: list[str]) -> None:
         {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": canary},
         {"code": canary, "client_secret": canary},
     ]
-
-    async def scenario(oauth: OAuthEnvironment) -> None:
-        replies = [await oauth.token(form) for form in forms]
-        replies += [await oauth.token(forms[1], authorization=f"{scheme} {canary}") for scheme in ("Basic", "Bearer")]
-        replies.append(await oauth.userinfo(canary))
-        replies.append(
-            await oauth.anybody.send(
-                "POST", "/oauth2/v2/token", query={"code": canary}, body=b"grant_type=x", headers={"content_type": FORM}
-            )
+    replies = [await oauth.token(form) for form in forms]
+    replies += [await oauth.token(forms[1], authorization=f"{scheme} {canary}") for scheme in ("Basic", "Bearer")]
+    replies.append(await oauth.userinfo(canary))
+    replies.append(
+        await oauth.anybody.send(
+            "POST", "/oauth2/v2/token", query={"code": canary}, body=b"grant_type=x", headers={"content_type": FORM}
         )
-        for path in ("revoke", "introspect"):
-            replies.append(await oauth.post(f"/oauth2/v2/{path}", {"token": canary, "client_id": canary}))
-        for reply in replies:
-            assert reply.status in {400, 401}
-            assert_unseen("an answer", reply.body + repr(reply.headers).encode(), [canary])
-        await assert_unstored(oauth, [canary])
+    )
+    for path in ("revoke", "introspect"):
+        replies.append(await oauth.post(f"/oauth2/v2/{path}", {"token": canary, "client_id": canary}))
+    for reply in replies:
+        assert reply.status in {400, 401}
+        assert_unseen("an answer", reply.body + repr(reply.headers).encode(), [canary])
+    await assert_unstored(oauth, [canary])
 
-    run_oauth(scenario)
 
-
-def test_the_search_would_find_a_secret_that_was_stored(output: list[str]) -> None:
+async def test_the_search_would_find_a_secret_that_was_stored(oauth: OAuthEnvironment, output: list[str]) -> None:
     output.append("no such thing")
-
-    async def scenario(oauth: OAuthEnvironment) -> None:
-        await oauth.user("canary@example.com")
-        with pytest.raises(AssertionError, match="a secret is in remuda"):
-            await assert_unstored(oauth, ["canary@example.com"])
-
-    run_oauth(scenario)
+    await oauth.user("canary@example.com")
+    with pytest.raises(AssertionError, match="a secret is in remuda"):
+        await assert_unstored(oauth, ["canary@example.com"])

@@ -13,7 +13,7 @@ from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, OAuthEnvironment, answer, refusal, run_oauth, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, OAuthEnvironment, answer, refusal, said
 
 Key = ECKey | RSAKey | OKPKey
 
@@ -67,19 +67,16 @@ async def ask(oauth: OAuthEnvironment, signed: str, **form: str) -> Reply:
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_a_service_gets_a_token_for_what_its_key_has_signed(name: str) -> None:
+@options(lambda name: {"system_accounts": accounts(KEYS[name][0])})
+async def test_a_service_gets_a_token_for_what_its_key_has_signed(oauth: OAuthEnvironment, name: str) -> None:
     key, algorithm = KEYS[name]
-
-    async def scenario(oauth: OAuthEnvironment) -> None:
-        reply = await ask(oauth, assertion(oauth, key=key, header={"alg": algorithm}))
-        tokens = answer(reply)
-        assert set(tokens) == {"access_token", "token_type", "expires_in"}
-        claims = said(tokens["access_token"])[1]
-        assert (claims["typ"], claims["sub"]) == ("svc", SERVICE)
-        info = answer(await oauth.userinfo(tokens["access_token"]))
-        assert info["https://unikorn-cloud.org/authz"] == {"acctype": "system", "orgIds": []}
-
-    run_oauth(scenario, system_accounts=accounts(key))
+    reply = await ask(oauth, assertion(oauth, key=key, header={"alg": algorithm}))
+    tokens = answer(reply)
+    assert set(tokens) == {"access_token", "token_type", "expires_in"}
+    claims = said(tokens["access_token"])[1]
+    assert (claims["typ"], claims["sub"]) == ("svc", SERVICE)
+    info = answer(await oauth.userinfo(tokens["access_token"]))
+    assert info["https://unikorn-cloud.org/authz"] == {"acctype": "system", "orgIds": []}
 
 
 @options(system_accounts=accounts())

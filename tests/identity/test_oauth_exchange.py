@@ -13,7 +13,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import PASSPORT
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal, run_oauth, said
+from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal, said
 from tests.kit.identity.resource_api import OTHER_ORG
 
 
@@ -151,11 +151,8 @@ async def test_a_token_that_is_not_good_becomes_nothing(oauth: OAuthEnvironment)
         assert answer(reply)["error_description"] == "token validation failed"
 
 
-def test_a_passports_life_is_a_minute_unless_an_operator_says_less() -> None:
+@options(passport_lifetime=timedelta(seconds=10))
+async def test_a_passports_life_is_a_minute_unless_an_operator_says_less(oauth: OAuthEnvironment) -> None:
     assert IdentitySettings().passport_lifetime == timedelta(seconds=60)
-
-    async def scenario(oauth: OAuthEnvironment) -> None:
-        claims = await passport(oauth, await user_token(oauth))
-        assert claims["exp"] - claims["iat"] == 10
-
-    run_oauth(scenario, passport_lifetime=timedelta(seconds=10))
+    claims = await passport(oauth, await user_token(oauth))
+    assert claims["exp"] - claims["iat"] == 10

@@ -20,6 +20,7 @@ from remuda.identity.settings import RoleBinding
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import options
 from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.identity.permissions import PermissionEnvironment, run_permissions
 
@@ -112,19 +113,23 @@ async def test_groups_never_give_what_a_role_allows_everywhere(rights: Permissio
     assert (await rights.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
 
 
-def test_a_binding_replaces_everything_that_groups_give() -> None:
-    async def scenario(permissions: PermissionEnvironment) -> None:
-        acme = await permissions.organization()
-        ann, bob = [await permissions.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
-        await permissions.group(acme, "administrator", users=[ann, bob])
-        standing = await permissions.standing(ann)
-        assert standing.access == AccessList(everywhere=EXPECTED["platform-reader"].everywhere)
-        assert standing.organizations == (acme,), "she is a member all the same"
-        both = EXPECTED["platform-reader"].everywhere | EXPECTED["platform-administrator"].everywhere
-        assert (await permissions.standing(bob)).access == AccessList(everywhere=both)
-
-    bindings = tuple(RoleBinding(subject=f"{name}@example.com", roles=("platform-reader",)) for name in ("ann", "bob"))
-    run_permissions(scenario, role_bindings=bindings, platform_administrators=("bob@example.com",))
+@options(
+    lambda: {
+        "role_bindings": tuple(
+            RoleBinding(subject=f"{name}@example.com", roles=("platform-reader",)) for name in ("ann", "bob")
+        )
+    },
+    platform_administrators=("bob@example.com",),
+)
+async def test_a_binding_replaces_everything_that_groups_give(rights: PermissionEnvironment) -> None:
+    acme = await rights.organization()
+    ann, bob = [await rights.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
+    await rights.group(acme, "administrator", users=[ann, bob])
+    standing = await rights.standing(ann)
+    assert standing.access == AccessList(everywhere=EXPECTED["platform-reader"].everywhere)
+    assert standing.organizations == (acme,), "she is a member all the same"
+    both = EXPECTED["platform-reader"].everywhere | EXPECTED["platform-administrator"].everywhere
+    assert (await rights.standing(bob)).access == AccessList(everywhere=both)
 
 
 async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(rights: PermissionEnvironment) -> None:

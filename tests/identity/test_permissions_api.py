@@ -1,6 +1,8 @@
 """What callers are told about roles and rights."""
 
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,6 +18,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.environment import provided_by
 from tests.kit.identity.resource_api import (
     ORG,
     OTHER_ORG,
@@ -36,6 +39,13 @@ def rights_api(_world: World, store: SqliteStore) -> Permissions:
     return Permissions(store=store, settings=IdentitySettings())
 
 
+def run_permissions_api(test: Callable[[OURS], Coroutine[Any, Any, None]]) -> None:
+    run_identity_api(rights_api, api.ROUTES, test)
+
+
+permissions_api = provided_by(run_permissions_api)
+
+
 def full(name: str) -> Principal:
     """Return whoever has a built-in role in the organization."""
     held = permissions_of(BUILT_IN[name])
@@ -43,30 +53,29 @@ def full(name: str) -> Principal:
     return Principal(subject=f"{name}@example.com", type="user", access=AccessList(held.everywhere, {ORG: inside}))
 
 
-def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_may_give() -> None:
-    async def scenario(environment: OURS) -> None:
-        await seed_roles(environment.store)
-        nameless = Role(metadata=Metadata(name=role_id("nameless")), spec=RoleSpec())
-        own = Role(metadata=Metadata(name=role_id("bouncer"), labels={NAME: "bouncer"}), spec=RoleSpec())
-        for role in (nameless, own):
-            await environment.store.create(role)
-        for name, grantable in [("administrator", "aabru"), ("auditor", "abr")]:
-            reply = await environment.ask(full(name)).get(ROLES)
-            assert [role["metadata"]["name"] for role in reply.json] == [
-                "administrator",
-                "auditor",
-                "bouncer",
-                "reader",
-                "user",
-            ]
-            given = [role["metadata"]["name"] for role in reply.json if role["grantable"]]
-            assert "".join(each[0] for each in given) == grantable
-        first = reply.json[0]
-        assert set(first) == {"metadata", "grantable"}
-        assert first["metadata"]["id"] == role_id("administrator")
-        assert first["metadata"]["provisioningStatus"] == "provisioned"
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_may_give(
+    permissions_api: OURS,
+) -> None:
+    await seed_roles(permissions_api.store)
+    nameless = Role(metadata=Metadata(name=role_id("nameless")), spec=RoleSpec())
+    own = Role(metadata=Metadata(name=role_id("bouncer"), labels={NAME: "bouncer"}), spec=RoleSpec())
+    for role in (nameless, own):
+        await permissions_api.store.create(role)
+    for name, grantable in [("administrator", "aabru"), ("auditor", "abr")]:
+        reply = await permissions_api.ask(full(name)).get(ROLES)
+        assert [role["metadata"]["name"] for role in reply.json] == [
+            "administrator",
+            "auditor",
+            "bouncer",
+            "reader",
+            "user",
+        ]
+        given = [role["metadata"]["name"] for role in reply.json if role["grantable"]]
+        assert "".join(each[0] for each in given) == grantable
+    first = reply.json[0]
+    assert set(first) == {"metadata", "grantable"}
+    assert first["metadata"]["id"] == role_id("administrator")
+    assert first["metadata"]["provisioningStatus"] == "provisioned"
 
 
 @pytest.mark.parametrize(
@@ -80,11 +89,8 @@ def test_the_roles_that_groups_can_have_are_listed_by_name_with_what_the_caller_
         (everywhere("ann@example.com", "identity:roles R"), 200),
     ],
 )
-def test_listing_roles_needs_the_right_to(who: Principal | None, status: int) -> None:
-    async def scenario(environment: OURS) -> None:
-        assert (await environment.ask(who).get(ROLES)).status == status
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_listing_roles_needs_the_right_to(permissions_api: OURS, who: Principal | None, status: int) -> None:
+    assert (await permissions_api.ask(who).get(ROLES)).status == status
 
 
 ANN = replace(
@@ -102,37 +108,28 @@ UNSCOPED = {"organizations": [{"id": ORG, "endpoints": IN_ORG, "projects": IN_PR
 STRANGE_ORG = "c0000000-0000-4000-8000-000000000003"
 
 
-def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty() -> None:
-    async def scenario(environment: OURS) -> None:
-        ask = environment.ask(ANN)
-        assert (await ask.get("/api/v1/acl")).json == UNSCOPED
-        scoped = {"organization": {"id": ORG, "endpoints": IN_ORG}, "projects": IN_PROJECT}
-        assert (await ask.get(f"/api/v1/organizations/{ORG}/acl")).json == UNSCOPED | scoped
-        bare = {"organization": {"id": OTHER_ORG}}
-        assert (await ask.get(f"/api/v1/organizations/{OTHER_ORG}/acl")).json == UNSCOPED | bare
-        reply = await ask.get(f"/api/v1/organizations/{STRANGE_ORG}/acl")
-        assert (reply.status, reply.json) == (200, UNSCOPED), "a foreign organization is no fault, and adds nothing"
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty(permissions_api: OURS) -> None:
+    ask = permissions_api.ask(ANN)
+    assert (await ask.get("/api/v1/acl")).json == UNSCOPED
+    scoped = {"organization": {"id": ORG, "endpoints": IN_ORG}, "projects": IN_PROJECT}
+    assert (await ask.get(f"/api/v1/organizations/{ORG}/acl")).json == UNSCOPED | scoped
+    bare = {"organization": {"id": OTHER_ORG}}
+    assert (await ask.get(f"/api/v1/organizations/{OTHER_ORG}/acl")).json == UNSCOPED | bare
+    reply = await ask.get(f"/api/v1/organizations/{STRANGE_ORG}/acl")
+    assert (reply.status, reply.json) == (200, UNSCOPED), "a foreign organization is no fault, and adds nothing"
 
 
-def test_whoever_has_rights_everywhere_is_told_those_alone() -> None:
-    async def scenario(environment: OURS) -> None:
-        told = {"global": [{"name": "a:a", "operations": ["read"]}]}
-        for path in ("/api/v1/acl", f"/api/v1/organizations/{ORG}/acl"):
-            assert (await environment.ask(everywhere("ann@example.com", "a:a R")).get(path)).json == told
-            assert (await environment.ask(everywhere("bob@example.com", "")).get(path)).json == {}
-            assert (await environment.ask(None).get(path)).status == 401
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_whoever_has_rights_everywhere_is_told_those_alone(permissions_api: OURS) -> None:
+    told = {"global": [{"name": "a:a", "operations": ["read"]}]}
+    for path in ("/api/v1/acl", f"/api/v1/organizations/{ORG}/acl"):
+        assert (await permissions_api.ask(everywhere("ann@example.com", "a:a R")).get(path)).json == told
+        assert (await permissions_api.ask(everywhere("bob@example.com", "")).get(path)).json == {}
+        assert (await permissions_api.ask(None).get(path)).status == 401
 
 
-def test_an_id_that_is_none_is_told_before_anybody_is_asked_for() -> None:
-    async def scenario(environment: OURS) -> None:
-        for path in ("acl", "roles"):
-            assert (await environment.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_an_id_that_is_none_is_told_before_anybody_is_asked_for(permissions_api: OURS) -> None:
+    for path in ("acl", "roles"):
+        assert (await permissions_api.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
 
 
 @pytest.mark.parametrize("access", [ANN.access, AccessList(rights("a:a RU")), AccessList()])
@@ -144,32 +141,26 @@ def test_an_access_list_comes_back_from_the_wire_as_it_was(access: AccessList) -
 SERVICES = ["region-service", "kubernetes-service", "compute-service", "storage-service", "platform-administrator"]
 
 
-def test_services_read_what_is_revoked_and_no_user_of_an_organization_does() -> None:
-    async def scenario(environment: OURS) -> None:
-        gone, ends = "c1000000-0000-4000-8000-000000000001", environment.world.clock.now() + timedelta(hours=1)
-        spec = RevocationSpec(revoked=gone, expires=ends)
-        await environment.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
-        for name in SERVICES:
-            told = (await environment.ask(full(name)).get("/api/v1/revocations")).json
-            assert told == [{"id": gone, "expires": ends.isoformat().replace("+00:00", "Z")}]
-        for name in ("administrator", "auditor", "user", "reader"):
-            assert (await environment.ask(full(name)).get("/api/v1/revocations")).status == 403
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_services_read_what_is_revoked_and_no_user_of_an_organization_does(permissions_api: OURS) -> None:
+    gone, ends = "c1000000-0000-4000-8000-000000000001", permissions_api.world.clock.now() + timedelta(hours=1)
+    spec = RevocationSpec(revoked=gone, expires=ends)
+    await permissions_api.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
+    for name in SERVICES:
+        told = (await permissions_api.ask(full(name)).get("/api/v1/revocations")).json
+        assert told == [{"id": gone, "expires": ends.isoformat().replace("+00:00", "Z")}]
+    for name in ("administrator", "auditor", "user", "reader"):
+        assert (await permissions_api.ask(full(name)).get("/api/v1/revocations")).status == 403
 
 
-def test_what_is_revoked_can_be_watched() -> None:
-    async def scenario(environment: OURS) -> None:
-        async with environment.ask(full("region-service")).stream("/api/v1/revocations", {"watch": "true"}) as stream:
-            assert (await stream.head()).status == 200
-            chunks = stream.chunks()
-            assert b"synced" in await anext(chunks)
-            gone = "c1000000-0000-4000-8000-000000000001"
-            spec = RevocationSpec(revoked=gone, expires=environment.world.clock.now())
-            await environment.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
-            assert gone.encode() in await anext(chunks)
-
-    run_identity_api(rights_api, api.ROUTES, scenario)
+async def test_what_is_revoked_can_be_watched(permissions_api: OURS) -> None:
+    async with permissions_api.ask(full("region-service")).stream("/api/v1/revocations", {"watch": "true"}) as stream:
+        assert (await stream.head()).status == 200
+        chunks = stream.chunks()
+        assert b"synced" in await anext(chunks)
+        gone = "c1000000-0000-4000-8000-000000000001"
+        spec = RevocationSpec(revoked=gone, expires=permissions_api.world.clock.now())
+        await permissions_api.store.create(Revocation(metadata=Metadata(name=gone), spec=spec))
+        assert gone.encode() in await anext(chunks)
 
 
 def test_no_role_of_a_group_holds_the_right_that_services_follow_revocations_by() -> None:

@@ -78,13 +78,11 @@ async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
         ({"system_accounts": {"robot": SystemAccount(role="plattform-reader")}}, "system_accounts.robot.role"),
     ],
 )
-def test_a_role_that_there_is_not_is_refused_at_the_start(settings: dict[str, Any], place: str) -> None:
-    async def scenario(permissions: PermissionEnvironment) -> None:
-        known = "administrator, auditor, compute-service"
-        with pytest.raises(Invalid, match=f"{place} names the role plattform-reader, which does not exist: .*{known}"):
-            await permissions.rights.check()
-
-    run_permissions(scenario, **settings)
+@options(lambda settings: settings)
+async def test_a_role_that_there_is_not_is_refused_at_the_start(rights: PermissionEnvironment, place: str) -> None:
+    known = "administrator, auditor, compute-service"
+    with pytest.raises(Invalid, match=f"{place} names the role plattform-reader, which does not exist: .*{known}"):
+        await rights.rights.check()
 
 
 @options(**user("ann@example.com", "night-watch"))
@@ -112,16 +110,15 @@ def test_a_group_of_another_issuer_never_writes_to_who_may_do_what(resource: str
     run_permissions(scenario)
 
 
-def test_what_is_bound_to_everybody_only_reads() -> None:
-    async def scenario(permissions: PermissionEnvironment) -> None:
-        ann = await permissions.user("ann@example.com")
-        everything = EXPECTED["platform-administrator"].everywhere
-        access = (await permissions.standing(ann, issuer=OTHERS)).access
-        assert access.everywhere == {each for each in everything if each.verb == "read"}
-        assert not (await permissions.standing(ann)).access.everywhere, "she did not come from there"
+@options(lambda: {**user("*", "platform-administrator")})
+async def test_what_is_bound_to_everybody_only_reads(rights: PermissionEnvironment) -> None:
 
     assert any(len(grant.operations) > 1 for grant in BUILT_IN["platform-administrator"].scopes.everywhere)
-    run_permissions(scenario, **user("*", "platform-administrator"))
+    ann = await rights.user("ann@example.com")
+    everything = EXPECTED["platform-administrator"].everywhere
+    access = (await rights.standing(ann, issuer=OTHERS)).access
+    assert access.everywhere == {each for each in everything if each.verb == "read"}
+    assert not (await rights.standing(ann)).access.everywhere, "she did not come from there"
 
 
 @options(**user("ann@example.com", "platform-reader"))
@@ -133,15 +130,13 @@ async def test_an_issuer_speaks_for_its_own_users_alone(rights: PermissionEnviro
 
 
 @pytest.mark.parametrize("issuer", ["uni", OURS])
-def test_our_own_issuer_goes_by_its_short_name_and_by_its_url(issuer: str) -> None:
-    async def scenario(permissions: PermissionEnvironment) -> None:
-        ann = await permissions.user("Ann@Example.com")
-        for shown in ("", "uni", OURS):
-            access = (await permissions.standing(ann, issuer=shown)).access
-            assert access.everywhere == EXPECTED["platform-reader"].everywhere
-        assert not (await permissions.standing(ann, issuer=OTHERS)).access.everywhere
-
-    run_permissions(scenario, issuer=OURS, **user("ann@example.com", "platform-reader", issuer=issuer))
+@options(lambda issuer: user("ann@example.com", "platform-reader", issuer=issuer), issuer=OURS)
+async def test_our_own_issuer_goes_by_its_short_name_and_by_its_url(rights: PermissionEnvironment) -> None:
+    ann = await rights.user("Ann@Example.com")
+    for shown in ("", "uni", OURS):
+        access = (await rights.standing(ann, issuer=shown)).access
+        assert access.everywhere == EXPECTED["platform-reader"].everywhere
+    assert not (await rights.standing(ann, issuer=OTHERS)).access.everywhere
 
 
 @options(**group("Ops", "platform-reader"))

@@ -10,7 +10,7 @@ from remuda.identity.quotas.intents import Intents
 from remuda.identity.quotas.ledger import Ledger
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.quotas import ROWS, SERVICE, asked, made, quota, run_quotas
+from tests.kit.identity.quotas import ROWS, SERVICE, asked, made, quota
 from tests.kit.identity.resource_api import IdentityApi
 from tests.kit.proofs.linearizability.quota_clients import Quotas
 
@@ -113,7 +113,9 @@ async def test_who_renews_while_it_ends_for_good_is_late(
     assert (await quota(client))["used"] == 0
 
 
-def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(
+    quotas: IdentityApi[Quotas], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, is_noted, goes_on = Ledger._apply_update, asyncio.Event(), asyncio.Event()
 
     async def carry_out(ledger: Ledger, organization: str, intent: Intent, *row_edit_log: Any) -> Allocation:
@@ -122,18 +124,15 @@ def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monk
             await goes_on.wait()
         return await plain(ledger, organization, intent, *row_edit_log)
 
-    async def scenario(api: IdentityApi[Quotas]) -> None:
-        client = api.ask(SERVICE)
-        row = f"{ROWS}/{await made(client, asked(servers=5))}"
-        monkeypatch.setattr(Ledger, "_apply_update", carry_out)
-        changing = asyncio.ensure_future(_change(client, row, 4, token=2))
-        await is_noted.wait()
-        assert (await _change(client, row, 1, token=1)).status == 412
-        goes_on.set()
-        assert (await changing).json["spec"]["allocations"][0]["committed"] == 4
-        assert (await quota(client))["used"] == 4
-
-    run_quotas(scenario)
+    client = quotas.ask(SERVICE)
+    row = f"{ROWS}/{await made(client, asked(servers=5))}"
+    monkeypatch.setattr(Ledger, "_apply_update", carry_out)
+    changing = asyncio.ensure_future(_change(client, row, 4, token=2))
+    await is_noted.wait()
+    assert (await _change(client, row, 1, token=1)).status == 412
+    goes_on.set()
+    assert (await changing).json["spec"]["allocations"][0]["committed"] == 4
+    assert (await quota(client))["used"] == 4
 
 
 async def test_a_turn_that_is_none_is_refused(quotas: IdentityApi[Quotas]) -> None:

@@ -24,7 +24,6 @@ from tests.kit.identity.tenancy import (
     make_platform_provider,
     project,
     provider,
-    run_tenancy,
     with_domain,
 )
 from tests.kit.identity.tenancy_controllers import SERVERS, TenancyControllers, tenancy_controllers
@@ -139,23 +138,16 @@ def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> 
         assert syncs > 15
 
 
-def test_a_request_whose_answer_was_lost_makes_nothing_twice() -> None:
-    async def scenario(environment: TenancyApi) -> None:
-        home = await make_organization(environment)
-        tenancy, context = environment.service, Context(principal=PLATFORM, operation=ABSENT)
-        name = MetadataWrite(name="same")
-        adhoc = schema.OrganizationWrite(metadata=name, spec=schema.OrganizationSpecWire(organization_type="adhoc"))
-        empty = schema.ProjectWrite(metadata=name, spec=schema.ProjectSpecWire(group_ids=()))
-        spec = schema.ProviderSpecWire(issuer="https://login.acme.example", client_id="us")
-        login = schema.ProviderWrite(metadata=name, spec=spec)
-        for _ in range(2):
-            assert (await tenancy.organizations.create(context, adhoc)).name == ABSENT
-            assert (await tenancy.projects.create(context, home, empty)).name == ABSENT
-            assert (await tenancy.providers.create(context, home, login)).name == ABSENT
-        assert (
-            len((await environment.store.list(Project)).items)
-            == len((await environment.store.list(OAuth2Provider)).items)
-            == 1
-        )
-
-    run_tenancy(scenario)
+async def test_a_request_whose_answer_was_lost_makes_nothing_twice(tenancy: TenancyApi) -> None:
+    home = await make_organization(tenancy)
+    service, context = tenancy.service, Context(principal=PLATFORM, operation=ABSENT)
+    name = MetadataWrite(name="same")
+    adhoc = schema.OrganizationWrite(metadata=name, spec=schema.OrganizationSpecWire(organization_type="adhoc"))
+    empty = schema.ProjectWrite(metadata=name, spec=schema.ProjectSpecWire(group_ids=()))
+    spec = schema.ProviderSpecWire(issuer="https://login.acme.example", client_id="us")
+    login = schema.ProviderWrite(metadata=name, spec=spec)
+    for _ in range(2):
+        assert (await service.organizations.create(context, adhoc)).name == ABSENT
+        assert (await service.projects.create(context, home, empty)).name == ABSENT
+        assert (await service.providers.create(context, home, login)).name == ABSENT
+    assert len((await tenancy.store.list(Project)).items) == len((await tenancy.store.list(OAuth2Provider)).items) == 1

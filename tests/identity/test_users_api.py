@@ -29,7 +29,6 @@ from tests.kit.identity.users import (
     administrator,
     make_group,
     refusal,
-    run_users,
     tidying,
     told,
     user,
@@ -176,24 +175,20 @@ async def test_a_foreign_organization_is_forbidden_and_a_foreign_user_is_not_fou
 
 
 @pytest.mark.parametrize("verb", ["create", "read", "update", "delete"])
-def test_each_verb_needs_its_right(verb: str) -> None:
+async def test_each_verb_needs_its_right(people: IdentityApi[People], verb: str) -> None:
     letters = "".join(
         letter for letter, name in zip("CRUD", ("create", "read", "update", "delete"), strict=True) if name != verb
     )
-
-    async def scenario(api: IdentityApi[People]) -> None:
-        ann = told(await api.ask(CLERK).post(USERS, user("ann@example.com")), 201)["metadata"]["id"]
-        almost = api.ask(member("almost@example.com", text=f"identity:users {letters}"))
-        reply = {
-            "create": await almost.post(USERS, user("bob@example.com")),
-            "read": await almost.get(USERS),
-            "update": await almost.put(f"{USERS}/{ann}", user("ann@example.com")),
-            "delete": await almost.delete(f"{USERS}/{ann}"),
-        }[verb]
-        assert f"operation '{verb}' on endpoint 'identity:users' is not permitted" in refusal(reply, 403)
-        assert refusal(await api.ask(None).get(USERS), 401)
-
-    run_users(scenario)
+    ann = told(await people.ask(CLERK).post(USERS, user("ann@example.com")), 201)["metadata"]["id"]
+    almost = people.ask(member("almost@example.com", text=f"identity:users {letters}"))
+    reply = {
+        "create": await almost.post(USERS, user("bob@example.com")),
+        "read": await almost.get(USERS),
+        "update": await almost.put(f"{USERS}/{ann}", user("ann@example.com")),
+        "delete": await almost.delete(f"{USERS}/{ann}"),
+    }[verb]
+    assert f"operation '{verb}' on endpoint 'identity:users' is not permitted" in refusal(reply, 403)
+    assert refusal(await people.ask(None).get(USERS), 401)
 
 
 async def test_an_unknown_group_is_refused_and_changes_nothing(people: IdentityApi[People]) -> None:

@@ -34,7 +34,6 @@ from tests.kit.identity.users import (
     make_group,
     refusal,
     robot,
-    run_users,
     service,
     tidying,
     told,
@@ -131,27 +130,28 @@ async def test_a_user_whose_maker_is_done_is_not_written_again(people: IdentityA
     assert (await people.store.get(User, found.name)).version == found.version
 
 
-def test_a_request_has_one_effect_or_is_an_operation() -> None:
-    recorder = Recorder()
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
 
-    async def scenario(api: IdentityApi[People]) -> None:
-        recorder.effects.clear()
-        clerk = dataclasses.replace(api.ask(CLERK), app=recorder.app(api.app))
-        admin = dataclasses.replace(api.ask(await administrator(api.store)), app=recorder.app(api.app))
-        one, two = await make_group(api.store, "one"), await make_group(api.store, "two")
-        ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com', one, two)), 201)['metadata']['id']}"
-        told(await clerk.put(ann, user("ann@example.com", two, state="suspended")), 200)
-        robby = f"{ACCOUNTS}/{told(await clerk.post(ACCOUNTS, robot(one)), 201)['metadata']['id']}"
-        told(await clerk.put(robby, robot(two)), 200)
-        told(await clerk.post(f"{robby}/rotate"), 200)
-        made = f"{GROUPS}/{told(await admin.post(GROUPS, crew(READER)), 201)['metadata']['id']}"
-        told(await admin.put(made, crew()), 200)
-        for path in (ann, robby, made):
-            told(await admin.delete(path), 200)
-        loose = [effect.what for effect in recorder.effects if effect.request and not effect.operation]
-        assert len(loose) == 6, loose
 
-    run_users(scenario, lambda world, store: service(world, recorder.store(store)))
+@options(lambda recorder: {"make": lambda world, store: service(world, recorder.store(store))})
+async def test_a_request_has_one_effect_or_is_an_operation(people: IdentityApi[People], recorder: Recorder) -> None:
+    recorder.effects.clear()
+    clerk = dataclasses.replace(people.ask(CLERK), app=recorder.app(people.app))
+    admin = dataclasses.replace(people.ask(await administrator(people.store)), app=recorder.app(people.app))
+    one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
+    ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com', one, two)), 201)['metadata']['id']}"
+    told(await clerk.put(ann, user("ann@example.com", two, state="suspended")), 200)
+    robby = f"{ACCOUNTS}/{told(await clerk.post(ACCOUNTS, robot(one)), 201)['metadata']['id']}"
+    told(await clerk.put(robby, robot(two)), 200)
+    told(await clerk.post(f"{robby}/rotate"), 200)
+    made = f"{GROUPS}/{told(await admin.post(GROUPS, crew(READER)), 201)['metadata']['id']}"
+    told(await admin.put(made, crew()), 200)
+    for path in (ann, robby, made):
+        told(await admin.delete(path), 200)
+    loose = [effect.what for effect in recorder.effects if effect.request and not effect.operation]
+    assert len(loose) == 6, loose
 
 
 @options(seeds=5)
@@ -200,25 +200,23 @@ class _Emptied(Passing):
         return written
 
 
-def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same() -> None:
-    async def scenario(api: IdentityApi[People]) -> None:
-        emptied, plain = api.ask(CLERK), service(api.world, api.store)
-        group = await make_group(api.store, "crew")
-        made = told(await emptied.post(USERS, user("ann@example.com", group)), 201)
-        assert (made["metadata"]["id"], made["spec"]["groupIDs"]) == (ANN.id, [group])
-        refusal(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com")), 404)
-        wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
-        await plain.users.create(Context(principal=CLERK, operation=OPERATION), ORG, wanted)
-        changed = told(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com", group, state="suspended")), 200)
-        assert (changed["spec"]["state"], changed["spec"]["groupIDs"]) == ("suspended", [group])
-        robby = told(await emptied.post(ACCOUNTS, robot(group)), 201)
-        assert (robby["spec"]["groupIDs"], bool(robby["status"]["accessToken"])) == ([group], True)
-        called = AccountWrite(metadata=MetadataWrite(name="robot"), spec=AccountSpecWire(group_ids=()))
-        kept = await plain.accounts.create(Context(principal=CLERK, operation=OTHER_OPERATION), ORG, called)
-        renamed = told(await emptied.put(f"{ACCOUNTS}/{kept.metadata.id}", robot(group, name="renamed")), 200)
-        assert (renamed["metadata"]["name"], renamed["spec"]["groupIDs"]) == ("renamed", [group])
-
-    run_users(scenario, lambda world, store: service(world, cast("Store", _Emptied(store))))
+@options(lambda: {"make": lambda world, store: service(world, cast("Store", _Emptied(store)))})
+async def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same(people: IdentityApi[People]) -> None:
+    emptied, plain = people.ask(CLERK), service(people.world, people.store)
+    group = await make_group(people.store, "crew")
+    made = told(await emptied.post(USERS, user("ann@example.com", group)), 201)
+    assert (made["metadata"]["id"], made["spec"]["groupIDs"]) == (ANN.id, [group])
+    refusal(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com")), 404)
+    wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
+    await plain.users.create(Context(principal=CLERK, operation=OPERATION), ORG, wanted)
+    changed = told(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com", group, state="suspended")), 200)
+    assert (changed["spec"]["state"], changed["spec"]["groupIDs"]) == ("suspended", [group])
+    robby = told(await emptied.post(ACCOUNTS, robot(group)), 201)
+    assert (robby["spec"]["groupIDs"], bool(robby["status"]["accessToken"])) == ([group], True)
+    called = AccountWrite(metadata=MetadataWrite(name="robot"), spec=AccountSpecWire(group_ids=()))
+    kept = await plain.accounts.create(Context(principal=CLERK, operation=OTHER_OPERATION), ORG, called)
+    renamed = told(await emptied.put(f"{ACCOUNTS}/{kept.metadata.id}", robot(group, name="renamed")), 200)
+    assert (renamed["metadata"]["name"], renamed["spec"]["groupIDs"]) == ("renamed", [group])
 
 
 async def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_that_there_is_none(

@@ -9,6 +9,7 @@ import pytest
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.errors import NotFound, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut, TooMany
 from remuda.kernel.exchange import NotNow, NotSent, RequestSender, ResponseLost, Retries
+from tests.kit.environment import options, provided_by
 from tests.kit.simulation.runner import World, simulate
 
 NOT_SENT, LOST = NotSent("nobody listens"), ResponseLost("cut off")
@@ -59,17 +60,20 @@ def run(
     simulate(scenario, 3)
 
 
+world = provided_by(run)
+sender = provided_by(run, position=1)
+
+
 @pytest.mark.parametrize("is_read", [True, False])
 @pytest.mark.parametrize("failure", [NOT_SENT, LOST, BY_A_PROXY], ids=lambda each: type(each).__name__)
-def test_a_request_is_sent_again_after_growing_pauses(failure: Exception, *, is_read: bool) -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script = Script(world, failure, failure)
-        assert await exchange.send(script, name="create", is_read=is_read) == "done"
-        first, second, third = script.times
-        assert 0.5 <= second - first <= 1.0
-        assert 1.0 <= third - second <= 2.0
-
-    run(act)
+async def test_a_request_is_sent_again_after_growing_pauses(
+    world: World, sender: RequestSender, failure: Exception, *, is_read: bool
+) -> None:
+    script = Script(world, failure, failure)
+    assert await sender.send(script, name="create", is_read=is_read) == "done"
+    first, second, third = script.times
+    assert 0.5 <= second - first <= 1.0
+    assert 1.0 <= third - second <= 2.0
 
 
 @pytest.mark.parametrize(
@@ -84,86 +88,79 @@ def test_a_request_is_sent_again_after_growing_pauses(failure: Exception, *, is_
     ],
     ids=["not sent", "a lost read", "a lost write", "lost, then not sent", "lost by a proxy", "rejected"],
 )
-def test_when_the_attempts_are_used_up_the_error_says_what_is_known(
-    failures: list[Exception], error: type[Exception], *, is_read: bool
+async def test_when_the_attempts_are_used_up_the_error_says_what_is_known(
+    world: World, sender: RequestSender, failures: list[Exception], error: type[Exception], *, is_read: bool
 ) -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script = Script(world, *failures)
-        with pytest.raises(error):
-            await exchange.send(script, name="create", is_read=is_read)
-        assert len(script.times) == 3
-
-    run(act)
+    script = Script(world, *failures)
+    with pytest.raises(error):
+        await sender.send(script, name="create", is_read=is_read)
+    assert len(script.times) == 3
 
 
-def test_a_write_that_cannot_be_repeated_is_sent_again_only_while_it_has_had_no_effect() -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script = Script(world, NOT_SENT, LOST)
-        with pytest.raises(OutcomeUnknown, match="create at cloud"):
-            await exchange.send(script, name="create", is_read=False, is_repeatable=False)
-        assert len(script.times) == 2
-
-    run(act)
-
-
-def test_an_error_that_no_attempt_changes_is_the_result_also_after_a_loss() -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script = Script(world, LOST, MISSING)
-        with pytest.raises(NotFound) as caught:
-            await exchange.send(script, name="delete", is_read=False)
-        assert caught.value is MISSING
-
-    run(act)
+async def test_a_write_that_cannot_be_repeated_is_sent_again_only_while_it_has_had_no_effect(
+    world: World, sender: RequestSender
+) -> None:
+    script = Script(world, NOT_SENT, LOST)
+    with pytest.raises(OutcomeUnknown, match="create at cloud"):
+        await sender.send(script, name="create", is_read=False, is_repeatable=False)
+    assert len(script.times) == 2
 
 
-def test_the_pause_that_a_server_asks_for_is_kept_unless_it_is_too_long() -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script = Script(world, asked_to_wait(5))
-        await exchange.send(script, name="create", is_read=False)
-        assert script.times[1] - script.times[0] >= 5
-        script = Script(world, asked_to_wait(100))
-        with pytest.raises(TooMany):
-            await exchange.send(script, name="create", is_read=False)
-        assert len(script.times) == 1
+async def test_an_error_that_no_attempt_changes_is_the_result_also_after_a_loss(
+    world: World, sender: RequestSender
+) -> None:
+    script = Script(world, LOST, MISSING)
+    with pytest.raises(NotFound) as caught:
+        await sender.send(script, name="delete", is_read=False)
+    assert caught.value is MISSING
 
-    run(act)
+
+async def test_the_pause_that_a_server_asks_for_is_kept_unless_it_is_too_long(
+    world: World, sender: RequestSender
+) -> None:
+    script = Script(world, asked_to_wait(5))
+    await sender.send(script, name="create", is_read=False)
+    assert script.times[1] - script.times[0] >= 5
+    script = Script(world, asked_to_wait(100))
+    with pytest.raises(TooMany):
+        await sender.send(script, name="create", is_read=False)
+    assert len(script.times) == 1
 
 
 @pytest.mark.parametrize(("is_read", "error"), [(True, TimedOut), (False, OutcomeUnknown)])
-def test_all_attempts_have_one_deadline(error: type[Exception], *, is_read: bool) -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script, began = Script(world, NOT_SENT, takes_s=6.0), world.clock.monotonic()
-        with pytest.raises(error):
-            await exchange.send(script, name="create", is_read=is_read)
-        assert len(script.times) == 2
-        assert world.clock.monotonic() - began == pytest.approx(10.0)
-
-    run(act, total_s=10.0)
+@options(total_s=10.0)
+async def test_all_attempts_have_one_deadline(
+    world: World, sender: RequestSender, error: type[Exception], *, is_read: bool
+) -> None:
+    script, began = Script(world, NOT_SENT, takes_s=6.0), world.clock.monotonic()
+    with pytest.raises(error):
+        await sender.send(script, name="create", is_read=is_read)
+    assert len(script.times) == 2
+    assert world.clock.monotonic() - began == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(
     ("failure", "is_read", "error"),
     [(NOT_SENT, False, ServerUnreachable), (LOST, True, ServerUnreachable), (LOST, False, OutcomeUnknown)],
 )
-def test_without_retries_a_request_is_sent_once(failure: Exception, error: type[Exception], *, is_read: bool) -> None:
-    async def act(world: World, _: RequestSender) -> None:
-        script = Script(world, failure)
-        with pytest.raises(error):
-            await RequestSender("cloud").send(script, name="create", is_read=is_read)
-        assert len(script.times) == 1
+async def test_without_retries_a_request_is_sent_once(
+    world: World, failure: Exception, error: type[Exception], *, is_read: bool
+) -> None:
+    script = Script(world, failure)
+    with pytest.raises(error):
+        await RequestSender("cloud").send(script, name="create", is_read=is_read)
+    assert len(script.times) == 1
 
-    run(act)
 
-
-def test_a_transport_that_limits_its_attempts_is_asked_until_the_time_of_the_call_has_passed() -> None:
-    async def act(world: World, exchange: RequestSender) -> None:
-        script = Script(world, *[NotNow(MISSING, retry_after_s=2.0)] * 100)
-        with pytest.raises(NotFound):
-            await exchange.send(script, name="list", is_read=True, total_s=30.0)
-        assert 4 < len(script.times) < 15
-        assert all(later - earlier >= 2.5 for earlier, later in pairwise(script.times))
-        slow, began = Script(world, takes_s=40.0), world.clock.monotonic()
-        assert await exchange.send(slow, name="list", is_read=True, total_s=0.0) == "done"
-        assert world.clock.monotonic() - began == pytest.approx(40.0)
-
-    run(act, attempts=None, is_attempt_limited=True)
+@options(attempts=None, is_attempt_limited=True)
+async def test_a_transport_that_limits_its_attempts_is_asked_until_the_time_of_the_call_has_passed(
+    world: World, sender: RequestSender
+) -> None:
+    script = Script(world, *[NotNow(MISSING, retry_after_s=2.0)] * 100)
+    with pytest.raises(NotFound):
+        await sender.send(script, name="list", is_read=True, total_s=30.0)
+    assert 4 < len(script.times) < 15
+    assert all(later - earlier >= 2.5 for earlier, later in pairwise(script.times))
+    slow, began = Script(world, takes_s=40.0), world.clock.monotonic()
+    assert await sender.send(slow, name="list", is_read=True, total_s=0.0) == "done"
+    assert world.clock.monotonic() - began == pytest.approx(40.0)

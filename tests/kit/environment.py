@@ -14,17 +14,22 @@ what the launcher hands to the test. The test is a coroutine function with that 
         network = await compute.region.network()
 
 A launcher that hands several things over has a fixture for each, by position. A test has fixtures of one launcher.
+An option that depends on the arguments of the test, or that no two tests may share, is computed for each case::
+
+    @pytest.mark.parametrize("faults", [{"server": 0.5}, {"network": 0.5}])
+    @options(lambda faults: {"cloud": Cloud(faults)}, is_instant=True)
 """
 
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 Launcher = Callable[..., object]
+Test = TypeVar("Test", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +40,19 @@ class Provided:
     position: int = 0
 
 
-def options(**chosen: Any) -> pytest.MarkDecorator:
-    """Mark a test with what it wants otherwise: keyword arguments for the launcher of its environment."""
-    return pytest.mark.options.with_args(**chosen)
+def options(*computed: Callable[..., Mapping[str, Any]], **chosen: Any) -> Callable[[Test], Test]:
+    """Mark a test with what it wants otherwise: keyword arguments for the launcher of its environment.
+
+    `computed` are functions that return such arguments. Their parameters are fixtures or parameters of the test, which
+    the test itself need not have.
+    """
+    names = sorted({name for compute in computed for name in inspect.signature(compute).parameters})
+
+    def mark(test: Test) -> Test:
+        marked: Test = pytest.mark.options.with_args(*computed, **chosen)(test)
+        return pytest.mark.usefixtures(*names)(marked) if names else marked
+
+    return mark
 
 
 def provided_by(launcher: Launcher, *needed: str, position: int = 0) -> Any:
@@ -61,9 +76,16 @@ def run_coroutine(item: pytest.Function) -> None:
     if not launchers:
         asyncio.run(item.obj(**arguments))
         return
-    chosen = mark.kwargs if mark is not None else {}
+    chosen = _chosen(mark, item.funcargs) if mark is not None else {}
     for launcher in launchers:
         launcher(lambda *values: item.obj(**_filled(arguments, values)), **chosen)
+
+
+def _chosen(mark: pytest.Mark, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = dict(mark.kwargs)
+    for compute in mark.args:
+        chosen |= compute(**{name: arguments[name] for name in inspect.signature(compute).parameters})
+    return chosen
 
 
 def _filled(arguments: Mapping[str, Any], values: tuple[Any, ...]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.providers.proxy import CALLS, UPLOAD_S, Listing, Rule, methods_of, proxied
+from tests.kit.environment import provided_by
 from tests.kit.providers.echo import PARTS, Echo
 from tests.kit.providers.protocols import is_protocol, protocol_of
 from tests.kit.providers.slow_provider import NEVER_BREAKS
@@ -114,6 +115,11 @@ def with_echo(act: Callable[[Echo, Provider, Calls], Awaitable[None]]) -> None:
     simulate(scenario, 3)
 
 
+echo = provided_by(with_echo)
+provider = provided_by(with_echo, position=1)
+calls = provided_by(with_echo, position=2)
+
+
 def _listed(provider: Provider, asked: Asked) -> AsyncIterator[Any]:
     parts: AsyncIterator[Any] = getattr(getattr(provider, asked.capability), asked.verb)()
     return parts
@@ -146,143 +152,119 @@ def test_the_rule_of_a_method_fits_its_signature(name: str, rule: Rule) -> None:
         assert all(parameter == value for parameter, value in bound.arguments.items() if parameter not in {"_", "__"})
 
 
-def test_a_provider_keeps_its_type_and_what_it_lacks_and_is_listened_to_directly() -> None:
-    async def act(echo: Echo, through: Provider, calls: Calls) -> None:
-        assert through.capabilities == echo.provider.capabilities
-        assert through.events is echo.provider.events
-        bare: Any = echo
-        small = Provider(type="kubernetes", catalogue=bare)
-        assert proxied(small, calls).capabilities == ("catalogue",)
-        assert (proxied(small, calls).type, methods_of(small)) == ("kubernetes", ("flavors",))
-
-    with_echo(act)
+async def test_a_provider_keeps_its_type_and_what_it_lacks_and_is_listened_to_directly(
+    echo: Echo, provider: Provider, calls: Calls
+) -> None:
+    assert provider.capabilities == echo.provider.capabilities
+    assert provider.events is echo.provider.events
+    bare: Any = echo
+    small = Provider(type="kubernetes", catalogue=bare)
+    assert proxied(small, calls).capabilities == ("catalogue",)
+    assert (proxied(small, calls).type, methods_of(small)) == ("kubernetes", ("flavors",))
 
 
 @pytest.mark.parametrize("asked", [*EFFECTS, *READS], ids=_verb)
-def test_a_call_passes_with_all_that_it_says(asked: Asked) -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        assert await asked.of(through) == f"{asked.verb} is done"
-        assert echo.asked == [(asked.verb, asked.given, dict(asked.named))]
-
-    with_echo(act)
+async def test_a_call_passes_with_all_that_it_says(echo: Echo, provider: Provider, asked: Asked) -> None:
+    assert await asked.of(provider) == f"{asked.verb} is done"
+    assert echo.asked == [(asked.verb, asked.given, dict(asked.named))]
 
 
 @pytest.mark.parametrize("asked", READS, ids=_verb)
-def test_a_read_is_made_again_when_the_provider_is_ill_and_passes_while_its_key_is_unknown(asked: Asked) -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        echo.errors = [Unavailable("ill")]
-        assert await asked.of(through) == f"{asked.verb} is done"
-        assert len(echo.asked) == 2
-        echo.errors = [NotFound("thing", "b")]
-        with pytest.raises(NotFound):
-            await asked.of(through)
-        assert len(echo.asked) == 3
-
-    with_echo(act)
-
-
-@pytest.mark.parametrize("asked", EFFECTS, ids=_verb)
-def test_an_effect_is_made_once_and_its_error_is_the_providers_own(asked: Asked) -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        error = Unavailable("ill")
-        echo.errors = [error]
-        with pytest.raises(Unavailable) as caught:
-            await asked.of(through)
-        assert caught.value is error
-        assert len(echo.asked) == 1
-
-    with_echo(act)
+async def test_a_read_is_made_again_when_the_provider_is_ill_and_passes_while_its_key_is_unknown(
+    echo: Echo, provider: Provider, asked: Asked
+) -> None:
+    echo.errors = [Unavailable("ill")]
+    assert await asked.of(provider) == f"{asked.verb} is done"
+    assert len(echo.asked) == 2
+    echo.errors = [NotFound("thing", "b")]
+    with pytest.raises(NotFound):
+        await asked.of(provider)
+    assert len(echo.asked) == 3
 
 
 @pytest.mark.parametrize("asked", EFFECTS, ids=_verb)
-def test_an_effect_that_does_not_end_is_unknown_by_its_key_until_it_has(asked: Asked) -> None:
-    async def act(echo: Echo, through: Provider, calls: Calls) -> None:
-        echo.takes_s = UPLOAD_S + 100
-        with pytest.raises(OutcomeUnknown):
-            await asked.of(through)
-        assert calls.is_unknown(asked.key)
-        with pytest.raises(Unavailable, match="is still running"):
-            await asked.of(through)
-        assert len(echo.asked) == 1
-        await echo.world.clock.sleep(UPLOAD_S + 200)
-        assert not calls.is_unknown(asked.key)
-
-    with_echo(act)
+async def test_an_effect_is_made_once_and_its_error_is_the_providers_own(
+    echo: Echo, provider: Provider, asked: Asked
+) -> None:
+    error = Unavailable("ill")
+    echo.errors = [error]
+    with pytest.raises(Unavailable) as caught:
+        await asked.of(provider)
+    assert caught.value is error
+    assert len(echo.asked) == 1
 
 
-def test_a_server_and_its_port_do_not_wait_for_each_other() -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        echo.takes_s = 1
-        server, port = Handle("t", "server-a.u.0"), Handle("t", "port-a.u")
-        assert through.servers is not None
-        assert through.ports is not None
-        await asyncio.gather(through.servers.remove_server(server), through.ports.remove_port(port))
-        assert {verb for verb, _, _ in echo.asked} == {"remove_server", "remove_port"}
+@pytest.mark.parametrize("asked", EFFECTS, ids=_verb)
+async def test_an_effect_that_does_not_end_is_unknown_by_its_key_until_it_has(
+    echo: Echo, provider: Provider, calls: Calls, asked: Asked
+) -> None:
+    echo.takes_s = UPLOAD_S + 100
+    with pytest.raises(OutcomeUnknown):
+        await asked.of(provider)
+    assert calls.is_unknown(asked.key)
+    with pytest.raises(Unavailable, match="is still running"):
+        await asked.of(provider)
+    assert len(echo.asked) == 1
+    await echo.world.clock.sleep(UPLOAD_S + 200)
+    assert not calls.is_unknown(asked.key)
 
-    with_echo(act)
+
+async def test_a_server_and_its_port_do_not_wait_for_each_other(echo: Echo, provider: Provider) -> None:
+    echo.takes_s = 1
+    server, port = Handle("t", "server-a.u.0"), Handle("t", "port-a.u")
+    assert provider.servers is not None
+    assert provider.ports is not None
+    await asyncio.gather(provider.servers.remove_server(server), provider.ports.remove_port(port))
+    assert {verb for verb, _, _ in echo.asked} == {"remove_server", "remove_port"}
 
 
 @pytest.mark.parametrize("asked", LISTINGS, ids=_verb)
-def test_a_listing_comes_in_its_parts(asked: Asked) -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        assert [part async for part in _listed(through, asked)] == list(PARTS)
-        assert [(verb, given) for verb, given, _ in echo.asked] == [(asked.verb, (0,)), (asked.verb, (1,))]
-
-    with_echo(act)
+async def test_a_listing_comes_in_its_parts(echo: Echo, provider: Provider, asked: Asked) -> None:
+    assert [part async for part in _listed(provider, asked)] == list(PARTS)
+    assert [(verb, given) for verb, given, _ in echo.asked] == [(asked.verb, (0,)), (asked.verb, (1,))]
 
 
 @pytest.mark.parametrize("asked", LISTINGS, ids=_verb)
-def test_the_beginning_of_a_listing_is_asked_for_again(asked: Asked) -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        echo.breaks_after, echo.errors = 0, [Unavailable("ill")]
-        assert [part async for part in _listed(through, asked)] == list(PARTS)
-
-    with_echo(act)
+async def test_the_beginning_of_a_listing_is_asked_for_again(echo: Echo, provider: Provider, asked: Asked) -> None:
+    echo.breaks_after, echo.errors = 0, [Unavailable("ill")]
+    assert [part async for part in _listed(provider, asked)] == list(PARTS)
 
 
 @pytest.mark.parametrize("error", [Unavailable("ill"), NotFound("marker", "m")])
-def test_a_listing_that_breaks_off_says_so_and_never_looks_like_the_whole(error: Exception) -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        echo.breaks_after, echo.errors = 1, [error]
-        parts = _listed(through, LISTINGS[0])
-        assert await anext(parts) == PARTS[0]
-        with pytest.raises(type(error)):
-            await anext(parts)
-        assert len(echo.asked) == 2
-
-    with_echo(act)
-
-
-def test_a_part_that_does_not_come_ends_the_listing_with_time_out() -> None:
-    async def act(echo: Echo, through: Provider, calls: Calls) -> None:
-        echo.takes_s = 100
-        with pytest.raises(TimedOut):
-            await anext(_listed(through, LISTINGS[0]))
-        await calls.close(grace_s=1000)
-
-    with_echo(act)
+async def test_a_listing_that_breaks_off_says_so_and_never_looks_like_the_whole(
+    echo: Echo, provider: Provider, error: Exception
+) -> None:
+    echo.breaks_after, echo.errors = 1, [error]
+    parts = _listed(provider, LISTINGS[0])
+    assert await anext(parts) == PARTS[0]
+    with pytest.raises(type(error)):
+        await anext(parts)
+    assert len(echo.asked) == 2
 
 
-def test_who_stops_listing_leaves_nothing_open() -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        parts: Any = _listed(through, LISTINGS[0])
-        assert await anext(parts) == PARTS[0]
-        await parts.aclose()
-        assert len(echo.asked) == 1
+async def test_a_part_that_does_not_come_ends_the_listing_with_time_out(
+    echo: Echo, provider: Provider, calls: Calls
+) -> None:
+    echo.takes_s = 100
+    with pytest.raises(TimedOut):
+        await anext(_listed(provider, LISTINGS[0]))
+    await calls.close(grace_s=1000)
 
-    with_echo(act)
+
+async def test_who_stops_listing_leaves_nothing_open(echo: Echo, provider: Provider) -> None:
+    parts: Any = _listed(provider, LISTINGS[0])
+    assert await anext(parts) == PARTS[0]
+    await parts.aclose()
+    assert len(echo.asked) == 1
 
 
-def test_only_an_upload_may_take_longer_than_the_deadline_of_all_calls() -> None:
-    async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        echo.takes_s = UPLOAD_S - 1
-        late = []
-        for asked in EFFECTS:
-            try:
-                await asked.of(through)
-            except OutcomeUnknown:
-                late.append(asked.verb)
-            await echo.world.clock.sleep(UPLOAD_S)
-        assert late == [asked.verb for asked in EFFECTS if asked.verb != "create_image"]
-
-    with_echo(act)
+async def test_only_an_upload_may_take_longer_than_the_deadline_of_all_calls(echo: Echo, provider: Provider) -> None:
+    echo.takes_s = UPLOAD_S - 1
+    late = []
+    for asked in EFFECTS:
+        try:
+            await asked.of(provider)
+        except OutcomeUnknown:
+            late.append(asked.verb)
+        await echo.world.clock.sleep(UPLOAD_S)
+    assert late == [asked.verb for asked in EFFECTS if asked.verb != "create_image"]

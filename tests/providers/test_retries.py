@@ -9,7 +9,7 @@ from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, Un
 from remuda.providers.calls import CallRejected
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from tests.kit.environment import options
-from tests.kit.providers.slow_provider import NEVER_BREAKS, Cloud, in_cloud
+from tests.kit.providers.slow_provider import NEVER_BREAKS, Cloud
 
 ILL = ServerUnreachable("cloud", "cable")
 QUICK = CallSettings(breaker=CircuitBreakerSettings(failures_in_a_row=3, open_s=10, longest_open_s=40), retries=0)
@@ -138,15 +138,12 @@ async def test_a_provider_that_says_no_is_well(cloud: Cloud) -> None:
     assert await cloud.make("a") == "a is there"
 
 
-def test_those_who_waited_when_the_breaker_opened_are_refused() -> None:
-    async def act(cloud: Cloud) -> None:
-        callers = [asyncio.create_task(cloud.make(key, error=ILL)) for key in "abcdef"]
-        results = await asyncio.gather(*callers, return_exceptions=True)
-        assert len(cloud.asked) == 3
-        assert sum("calls to it are paused" in str(result) for result in results) == 3
-
-    one_slot = CallSettings(slots=1, breaker=QUICK.breaker)
-    in_cloud(act, one_slot)
+@options(settings=CallSettings(slots=1, breaker=QUICK.breaker))
+async def test_those_who_waited_when_the_breaker_opened_are_refused(cloud: Cloud) -> None:
+    callers = [asyncio.create_task(cloud.make(key, error=ILL)) for key in "abcdef"]
+    results = await asyncio.gather(*callers, return_exceptions=True)
+    assert len(cloud.asked) == 3
+    assert sum("calls to it are paused" in str(result) for result in results) == 3
 
 
 @options(seeds=1)

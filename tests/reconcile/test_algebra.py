@@ -12,6 +12,7 @@ from remuda.kernel.errors import Conflict
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.kit.perturbed_watch import Perturbed
 from tests.kit.sample_farm.controller import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
 from tests.kit.simulation.runner import World, simulate
@@ -241,7 +242,8 @@ def test_a_controller_that_is_killed_in_the_middle_and_begins_anew_comes_to_the_
     assert ending(seed, scenario) == ending(0, without_trouble(script))
 
 
-def test_a_barn_that_refuses_and_stays_silent_only_delays_it() -> None:
+@options(seeds=20, rates={"barn refuses": 0.3, "barn done but silent": 0.3})
+async def test_a_barn_that_refuses_and_stays_silent_only_delays_it(world: World) -> None:
     script = [
         Wish("create", "a", "bay", 1),
         Wish("create", "b", "grey", 3),
@@ -250,18 +252,14 @@ def test_a_barn_that_refuses_and_stays_silent_only_delays_it() -> None:
         Wish("delete", "b", "", 2),
         Wish("create", "c", "bay", 0),
     ]
-
-    async def scenario(world: World) -> None:
-        async with farm(world) as environment:
-            await environment.store.create(Trough(metadata=Metadata(name="trough")))
-            driver = await environment.drive()
-            await act_out(environment, script)
-            await environment.rest(30)
-            world.faults.stop()
-            await environment.rest(1000)
-            await assert_settled(environment)
-            await driver.resync()
-            await environment.rest()
-            assert environment.notes.finds == []
-
-    simulate(scenario, 20, rates={"barn refuses": 0.3, "barn done but silent": 0.3})
+    async with farm(world) as environment:
+        await environment.store.create(Trough(metadata=Metadata(name="trough")))
+        driver = await environment.drive()
+        await act_out(environment, script)
+        await environment.rest(30)
+        world.faults.stop()
+        await environment.rest(1000)
+        await assert_settled(environment)
+        await driver.resync()
+        await environment.rest()
+        assert environment.notes.finds == []

@@ -26,7 +26,7 @@ from remuda.reconcile.sources import (
 from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Event
 from remuda.store.objects import Metadata, Resource
-from tests.kit.environment import options
+from tests.kit.environment import options, provided_by
 from tests.kit.sample_farm.controller import (
     ANIMAL,
     HERD,
@@ -72,7 +72,7 @@ class Ear:
         await self._duties.stop()
 
 
-def listening(source: Source[Any], scenario: Callable[[Farm, Ear], Coroutine[Any, Any, None]]) -> None:
+def listening(scenario: Callable[[Farm, Ear], Coroutine[Any, Any, None]], source: Source[Any]) -> None:
     async def run(world: World) -> None:
         async with farm(world) as environment:
             ear = Ear(environment, source)
@@ -81,6 +81,10 @@ def listening(source: Source[Any], scenario: Callable[[Farm, Ear], Coroutine[Any
             await ear.stop()
 
     simulate(run, 5)
+
+
+environment = provided_by(listening)
+ear = provided_by(listening, position=1)
 
 
 def labelled(resource: Animal, **labels: str) -> Animal:
@@ -99,84 +103,78 @@ def held(resource: Animal, *finalizers: str) -> Animal:
     return replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
 
 
-def test_coming_and_going_always_count() -> None:
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        bella = await environment.store.create(animal("bella"))
-        assert await ear.keys() == ["bella"]
-        await environment.store.delete(Animal, "bella", uid=bella.uid)
-        assert await ear.keys() == ["bella"]
-
-    for when in (generation_changed, intent_changed, version_changed, lambda _: "never"):
-        listening(Source(Animal, when=when), scenario)
-
-
-def test_where_arrivals_do_not_count_going_and_changes_still_do() -> None:
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        bella = await environment.store.create(animal("bella"))
-        assert await ear.keys() == []
-        bella = await environment.store.update(recoloured(bella, "brown"))
-        assert await ear.keys() == ["bella"]
-        await environment.store.delete(Animal, "bella", uid=bella.uid)
-        assert await ear.keys() == ["bella"]
-
-    for when in (generation_changed, intent_changed, version_changed):
-        listening(Source(Animal, when=when, arrivals=False), scenario)
+@pytest.mark.parametrize(
+    "when",
+    [generation_changed, intent_changed, version_changed, lambda _: "never"],
+    ids=["generation", "intent", "version", "never"],
+)
+@options(lambda when: {"source": Source(Animal, when=when)})
+async def test_coming_and_going_always_count(environment: Farm, ear: Ear) -> None:
+    bella = await environment.store.create(animal("bella"))
+    assert await ear.keys() == ["bella"]
+    await environment.store.delete(Animal, "bella", uid=bella.uid)
+    assert await ear.keys() == ["bella"]
 
 
-def test_a_generation_moves_by_spec_and_deletion_mark_alone() -> None:
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        bella = await environment.store.create(animal("bella", finalizers=("a.example.org/x",)))
-        await ear.keys()
-        bella = await environment.store.update_status(seen(bella, "grey"))
-        bella = await environment.store.update(labelled(bella, seen="yes"))
-        assert await ear.keys() == []
-        bella = await environment.store.update(recoloured(bella, "grey"))
-        assert await ear.keys() == ["bella"]
-        marked = await environment.store.delete(Animal, "bella", uid=bella.uid)
-        assert marked is not None
-        assert await ear.keys() == ["bella"]
-
-    listening(Source(Animal, when=generation_changed), scenario)
+@pytest.mark.parametrize(
+    "when", [generation_changed, intent_changed, version_changed], ids=["generation", "intent", "version"]
+)
+@options(lambda when: {"source": Source(Animal, when=when, arrivals=False)})
+async def test_where_arrivals_do_not_count_going_and_changes_still_do(environment: Farm, ear: Ear) -> None:
+    bella = await environment.store.create(animal("bella"))
+    assert await ear.keys() == []
+    bella = await environment.store.update(recoloured(bella, "brown"))
+    assert await ear.keys() == ["bella"]
+    await environment.store.delete(Animal, "bella", uid=bella.uid)
+    assert await ear.keys() == ["bella"]
 
 
-def test_intent_is_all_but_the_status_and_the_finalizers_of_the_living() -> None:
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        bella = await environment.store.create(animal("bella"))
-        await ear.keys()
-        bella = await environment.store.update_status(seen(bella, "grey"))
-        bella = await environment.store.update(held(bella, "a.example.org/x", "a.example.org/y"))
-        assert await ear.keys() == []
-        bella = await environment.store.update(annotated(bella, "paused"))
-        assert await ear.keys() == ["bella"]
-        bella = await environment.store.update(labelled(bella, project="p"))
-        assert await ear.keys() == ["bella"]
-        marked = await environment.store.delete(Animal, "bella", uid=bella.uid)
-        assert await ear.keys() == ["bella"]
-        assert marked is not None
-        await environment.store.update(held(marked, "a.example.org/x"))
-        assert await ear.keys() == ["bella"]
-
-    listening(Source(Animal), scenario)
+@options(lambda: {"source": Source(Animal, when=generation_changed)})
+async def test_a_generation_moves_by_spec_and_deletion_mark_alone(environment: Farm, ear: Ear) -> None:
+    bella = await environment.store.create(animal("bella", finalizers=("a.example.org/x",)))
+    await ear.keys()
+    bella = await environment.store.update_status(seen(bella, "grey"))
+    bella = await environment.store.update(labelled(bella, seen="yes"))
+    assert await ear.keys() == []
+    bella = await environment.store.update(recoloured(bella, "grey"))
+    assert await ear.keys() == ["bella"]
+    marked = await environment.store.delete(Animal, "bella", uid=bella.uid)
+    assert marked is not None
+    assert await ear.keys() == ["bella"]
 
 
-def test_every_version_counts_where_that_is_wanted() -> None:
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        bella = await environment.store.create(animal("bella"))
-        bella = await environment.store.update_status(seen(bella, "grey"))
-        await environment.store.update_status(seen(bella, "bay"))
-        assert await ear.keys() == ["bella"] * 3
+@options(lambda: {"source": Source(Animal)})
+async def test_intent_is_all_but_the_status_and_the_finalizers_of_the_living(environment: Farm, ear: Ear) -> None:
+    bella = await environment.store.create(animal("bella"))
+    await ear.keys()
+    bella = await environment.store.update_status(seen(bella, "grey"))
+    bella = await environment.store.update(held(bella, "a.example.org/x", "a.example.org/y"))
+    assert await ear.keys() == []
+    bella = await environment.store.update(annotated(bella, "paused"))
+    assert await ear.keys() == ["bella"]
+    bella = await environment.store.update(labelled(bella, project="p"))
+    assert await ear.keys() == ["bella"]
+    marked = await environment.store.delete(Animal, "bella", uid=bella.uid)
+    assert await ear.keys() == ["bella"]
+    assert marked is not None
+    await environment.store.update(held(marked, "a.example.org/x"))
+    assert await ear.keys() == ["bella"]
 
-    listening(Source(Animal, when=version_changed), scenario)
+
+@options(lambda: {"source": Source(Animal, when=version_changed)})
+async def test_every_version_counts_where_that_is_wanted(environment: Farm, ear: Ear) -> None:
+    bella = await environment.store.create(animal("bella"))
+    bella = await environment.store.update_status(seen(bella, "grey"))
+    await environment.store.update_status(seen(bella, "bay"))
+    assert await ear.keys() == ["bella"] * 3
 
 
-def test_a_child_wakes_its_owner() -> None:
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        herd = await environment.store.create(Herd(metadata=Metadata(name="herd")))
-        mare = await environment.store.create(animal("mare", owner=HERD.owner(herd)))
-        await environment.store.create(animal("foal", owner=ANIMAL.owner(mare)))
-        assert await ear.keys() == ["herd"]
-
-    listening(Source(Animal, keys=owner_of(Herd)), scenario)
+@options(lambda: {"source": Source(Animal, keys=owner_of(Herd))})
+async def test_a_child_wakes_its_owner(environment: Farm, ear: Ear) -> None:
+    herd = await environment.store.create(Herd(metadata=Metadata(name="herd")))
+    mare = await environment.store.create(animal("mare", owner=HERD.owner(herd)))
+    await environment.store.create(animal("foal", owner=ANIMAL.owner(mare)))
+    assert await ear.keys() == ["herd"]
 
 
 @options(seeds=5)
@@ -195,52 +193,53 @@ async def test_a_change_of_one_wakes_all_that_lie_under_it_in_an_index(world: Wo
         await ear.stop()
 
 
-def test_a_map_that_fails_for_one_object_does_not_keep_the_others_from_coming() -> None:
-    def faulty(resource: Resource) -> Iterable[str]:
-        return {"bella": ["a"], "luna": ["b"]}[resource.name]
-
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        with capture_logs() as logs:
-            for name in ("bella", "stella", "luna"):
-                await environment.store.create(animal(name))
-            assert await ear.keys() == ["a", "b"]
-        assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
-
-    listening(Source(Animal, keys=faulty), scenario)
+def faulty_map(resource: Resource) -> Iterable[str]:
+    return {"bella": ["a"], "luna": ["b"]}[resource.name]
 
 
-def test_a_generator_that_fails_late_keeps_nobody_else_from_coming() -> None:
-    def faulty(resource: Resource) -> Iterable[str]:
-        yield {"bella": "a", "luna": "b"}[resource.name]
-
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        with capture_logs() as logs:
-            for name in ("bella", "stella", "luna"):
-                await environment.store.create(animal(name))
-            assert await ear.keys() == ["a", "b"]
-        assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
-
-    listening(Source(Animal, keys=faulty), scenario)
+def faulty_generator(resource: Resource) -> Iterable[str]:
+    yield {"bella": "a", "luna": "b"}[resource.name]
 
 
-def test_a_faulty_filter_keeps_nobody_else_from_coming_and_counts_again_when_it_works() -> None:
-    def faulty(resource: Animal) -> str:
-        if resource.spec.colour == "odd":
-            raise ValueError("hunter2")
-        return resource.spec.colour
+def faulty_filter(resource: Animal) -> str:
+    if resource.spec.colour == "odd":
+        raise ValueError("hunter2")
+    return resource.spec.colour
 
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        bella = await environment.store.create(animal("bella"))
-        assert await ear.keys() == ["bella"]
-        with capture_logs() as logs:
-            bella = await environment.store.update(recoloured(bella, "odd"))
-            await environment.store.create(animal("luna"))
-            assert await ear.keys() == ["luna"]
-        assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "bella")]
-        await environment.store.update(recoloured(bella, "bay"))
-        assert await ear.keys() == ["bella"]
 
-    listening(Source(Animal, when=faulty), scenario)
+@options(lambda: {"source": Source(Animal, keys=faulty_map)})
+async def test_a_map_that_fails_for_one_object_does_not_keep_the_others_from_coming(
+    environment: Farm, ear: Ear
+) -> None:
+    with capture_logs() as logs:
+        for name in ("bella", "stella", "luna"):
+            await environment.store.create(animal(name))
+        assert await ear.keys() == ["a", "b"]
+    assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
+
+
+@options(lambda: {"source": Source(Animal, keys=faulty_generator)})
+async def test_a_generator_that_fails_late_keeps_nobody_else_from_coming(environment: Farm, ear: Ear) -> None:
+    with capture_logs() as logs:
+        for name in ("bella", "stella", "luna"):
+            await environment.store.create(animal(name))
+        assert await ear.keys() == ["a", "b"]
+    assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
+
+
+@options(lambda: {"source": Source(Animal, when=faulty_filter)})
+async def test_a_faulty_filter_keeps_nobody_else_from_coming_and_counts_again_when_it_works(
+    environment: Farm, ear: Ear
+) -> None:
+    bella = await environment.store.create(animal("bella"))
+    assert await ear.keys() == ["bella"]
+    with capture_logs() as logs:
+        bella = await environment.store.update(recoloured(bella, "odd"))
+        await environment.store.create(animal("luna"))
+        assert await ear.keys() == ["luna"]
+    assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "bella")]
+    await environment.store.update(recoloured(bella, "bay"))
+    assert await ear.keys() == ["bella"]
 
 
 class Look:
@@ -253,17 +252,16 @@ class Look:
         Look.remembered.add(self)
 
 
-def test_what_was_seen_of_very_many_objects_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+@options(lambda: {"source": Source(Animal, when=lambda resource: Look(resource.spec.colour))})
+async def test_what_was_seen_of_very_many_objects_is_not_remembered_for_ever(
+    environment: Farm, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sources, "_MAX_STORED", 10)
-
-    async def scenario(environment: Farm, ear: Ear) -> None:
-        for number in range(40):
-            await environment.store.create(animal(f"a{number:02}"))
-        assert len(await ear.keys()) == 40
-        gc.collect()
-        assert len(Look.remembered) <= 11
-
-    listening(Source(Animal, when=lambda resource: Look(resource.spec.colour)), scenario)
+    for number in range(40):
+        await environment.store.create(animal(f"a{number:02}"))
+    assert len(await ear.keys()) == 40
+    gc.collect()
+    assert len(Look.remembered) <= 11
 
 
 class Troubled:

@@ -12,7 +12,7 @@ from remuda.region.app import TABLE
 from tests.kit.reference import contract as wire
 from tests.kit.reference.agreement import Agreement
 from tests.kit.reference.contract import Operation, wire_contract
-from tests.kit.region.environment import RegionEnvironment, run_region
+from tests.kit.region.environment import RegionEnvironment
 
 CONTRACT = wire_contract("region")
 DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(TABLE, version="0")))
@@ -45,16 +45,12 @@ def test_an_operation_asks_who_it_is_where_the_contract_says_so(operation: Opera
     assert (route.scope != "public") == operation.authenticated
 
 
-def test_m19_what_is_deprecated_is_not_there_for_anybody() -> None:
+async def test_m19_what_is_deprecated_is_not_there_for_anybody(region: RegionEnvironment) -> None:
     deprecated = _deprecated()
     assert len(deprecated) == 24
-
-    async def scenario(region: RegionEnvironment) -> None:
-        for method, path in deprecated:
-            real = path.replace("{organizationID}", region.organization).replace("{projectID}", region.project)
-            target = re.sub(r"\{[^{}]+\}", SOME_ID, real)
-            for client in (region.root, region.client(None)):
-                reply = await client.send(method, target, body={} if method in {"POST", "PUT"} else None)
-                assert (reply.status, reply.json["error"]) == (404, "not_found"), f"{method} {path}"
-
-    run_region(scenario)
+    for method, path in deprecated:
+        real = path.replace("{organizationID}", region.organization).replace("{projectID}", region.project)
+        target = re.sub(r"\{[^{}]+\}", SOME_ID, real)
+        for client in (region.root, region.client(None)):
+            reply = await client.send(method, target, body={} if method in {"POST", "PUT"} else None)
+            assert (reply.status, reply.json["error"]) == (404, "not_found"), f"{method} {path}"

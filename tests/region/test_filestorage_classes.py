@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import pytest
 from msgspec.structs import replace as changed
 
 from remuda.kernel.errors import Unavailable
@@ -21,7 +23,7 @@ from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
-from tests.kit.environment import options
+from tests.kit.environment import Provided, options
 from tests.kit.region.filestorage_requests import FAST, STANDARD, update, wanted
 from tests.kit.region.flavor_provider import FlavorProvider
 from tests.kit.region.identity_port import MemoryIdentity
@@ -100,101 +102,93 @@ def run_classes(scenario: Any, *, north: Stores, south: Stores) -> None:
     run_region_api(service, api.ROUTES, run)
 
 
-def test_two_regions_may_call_their_classes_the_same() -> None:
-    async def scenario(shelf: ClassesEnvironment) -> None:
-        found = await shelf.look()
-        assert set(found) == {f"{region} {name}" for region in (REGION, OTHER_REGION) for name in ("gold", "iron")}
-        assert len({each.name for each in found.values()}) == 4
-        gold, iron = found[f"{REGION} gold"], found[f"{REGION} iron"]
-        assert gold.name == class_id(REGION, "gold")
-        assert (gold.spec.protocols, gold.spec.parallelism) == (("nfsv4",), 2)
-        assert iron.metadata.labels[NAME] == "Iron-rust", "as a label can hold it"
-        listed = (await shelf.api.ask(TENANT).get(CLASSES, [("regionID", REGION)])).json
-        assert {each["metadata"]["id"]: each["spec"]["parallelism"] for each in listed} == {gold.name: 2, iron.name: 4}
-        assert await shelf.look() == found, "what is as it should be is not written"
-
-    run_classes(scenario, north=Stores(), south=Stores())
+@pytest.fixture
+def north() -> Stores:
+    return Stores()
 
 
-def test_what_is_offered_otherwise_is_written_and_keeps_whom_it_is_for() -> None:
-    north = Stores()
-
-    async def scenario(shelf: ClassesEnvironment) -> None:
-        gold = (await shelf.look())[f"{REGION} gold"]
-        labels = {**gold.metadata.labels, ORGANIZATION: ORG}
-        await shelf.api.store.update(changed(gold, metadata=changed(gold.metadata, labels=labels)))
-        north.offered = [replace(GOLD, parallelism=16, name="au")]
-        gold = (await shelf.look())[f"{REGION} gold"]
-        assert gold.spec.parallelism == 16
-        assert (gold.metadata.labels[NAME], gold.metadata.labels[ORGANIZATION]) == ("au", ORG)
-
-    run_classes(scenario, north=north, south=Stores())
+@pytest.fixture
+def classes(north: Stores) -> Provided:
+    return Provided(launcher=partial(run_classes, north=north, south=Stores()))
 
 
-def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again() -> None:
-    north = Stores()
-
-    async def scenario(shelf: ClassesEnvironment) -> None:
-        north.offered = [GOLD, IRON]
-        await shelf.look()
-        north.offered = [GOLD]
-        found = await shelf.look()
-        assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [True, False]
-        assert is_offered(found[f"{OTHER_REGION} iron"])
-        assert await shelf.look() == found
-        client = shelf.api.ask(TENANT)
-        listed = [each["metadata"]["name"] for each in (await client.get(CLASSES, [("regionID", REGION)])).json]
-        assert listed == ["gold"]
-        reply = await client.post(FILE_STORAGE, wanted(storageClassId=class_id(REGION, "iron")))
-        assert refusal(reply) == (422, "storage class not found")
-        north.offered = [IRON]
-        found = await shelf.look()
-        assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [False, True]
-
-    run_classes(scenario, north=north, south=Stores())
+async def test_two_regions_may_call_their_classes_the_same(classes: ClassesEnvironment) -> None:
+    found = await classes.look()
+    assert set(found) == {f"{region} {name}" for region in (REGION, OTHER_REGION) for name in ("gold", "iron")}
+    assert len({each.name for each in found.values()}) == 4
+    gold, iron = found[f"{REGION} gold"], found[f"{REGION} iron"]
+    assert gold.name == class_id(REGION, "gold")
+    assert (gold.spec.protocols, gold.spec.parallelism) == (("nfsv4",), 2)
+    assert iron.metadata.labels[NAME] == "Iron-rust", "as a label can hold it"
+    listed = (await classes.api.ask(TENANT).get(CLASSES, [("regionID", REGION)])).json
+    assert {each["metadata"]["id"]: each["spec"]["parallelism"] for each in listed} == {gold.name: 2, iron.name: 4}
+    assert await classes.look() == found, "what is as it should be is not written"
 
 
-def test_a_provider_that_does_not_answer_keeps_its_classes_and_nobody_elses_back() -> None:
-    north = Stores(error=Unavailable("It does not answer: try again."))
-
-    async def scenario(shelf: ClassesEnvironment) -> None:
-        assert set(await shelf.look()) == {f"{OTHER_REGION} gold", f"{OTHER_REGION} iron"}
-        north.error = None
-        found = await shelf.look()
-        assert len(found) == 4
-        north.error = Unavailable("It does not answer: try again.")
-        assert await shelf.look() == found
-
-    run_classes(scenario, north=north, south=Stores())
+async def test_what_is_offered_otherwise_is_written_and_keeps_whom_it_is_for(
+    classes: ClassesEnvironment, north: Stores
+) -> None:
+    gold = (await classes.look())[f"{REGION} gold"]
+    labels = {**gold.metadata.labels, ORGANIZATION: ORG}
+    await classes.api.store.update(changed(gold, metadata=changed(gold.metadata, labels=labels)))
+    north.offered = [replace(GOLD, parallelism=16, name="au")]
+    gold = (await classes.look())[f"{REGION} gold"]
+    assert gold.spec.parallelism == 16
+    assert (gold.metadata.labels[NAME], gold.metadata.labels[ORGANIZATION]) == ("au", ORG)
 
 
-def test_what_an_operator_wrote_is_left_alone() -> None:
-    async def scenario(shelf: ClassesEnvironment) -> None:
-        metadata = Metadata(name=ABSENT, labels={NAME: "own", REGION_LABEL: REGION})
-        spec = FileStorageClassSpec(provisioner="somebody", parallelism=-1)
-        written = await shelf.api.store.create(FileStorageClass(metadata=metadata, spec=spec))
-        found = await shelf.look()
-        assert found[f"{REGION} {ABSENT}"] == written
-        reply = await shelf.api.ask(TENANT).get(CLASSES)
-        (own,) = [each for each in reply.json if each["metadata"]["id"] == ABSENT]
-        assert own["spec"] == {"regionId": REGION, "protocols": [], "parallelism": 4}
+async def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again(
+    classes: ClassesEnvironment, north: Stores
+) -> None:
+    north.offered = [GOLD, IRON]
+    await classes.look()
+    north.offered = [GOLD]
+    found = await classes.look()
+    assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [True, False]
+    assert is_offered(found[f"{OTHER_REGION} iron"])
+    assert await classes.look() == found
+    client = classes.api.ask(TENANT)
+    listed = [each["metadata"]["name"] for each in (await client.get(CLASSES, [("regionID", REGION)])).json]
+    assert listed == ["gold"]
+    reply = await client.post(FILE_STORAGE, wanted(storageClassId=class_id(REGION, "iron")))
+    assert refusal(reply) == (422, "storage class not found")
+    north.offered = [IRON]
+    found = await classes.look()
+    assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [False, True]
 
-    run_classes(scenario, north=Stores(), south=Stores())
+
+async def test_a_provider_that_does_not_answer_keeps_its_classes_and_nobody_elses_back(
+    classes: ClassesEnvironment,
+    north: Stores,
+) -> None:
+    north.error = Unavailable("It does not answer: try again.")
+    assert set(await classes.look()) == {f"{OTHER_REGION} gold", f"{OTHER_REGION} iron"}
+    north.error = None
+    found = await classes.look()
+    assert len(found) == 4
+    north.error = Unavailable("It does not answer: try again.")
+    assert await classes.look() == found
 
 
-def test_the_keeper_looks_again_now_and_then() -> None:
-    north = Stores()
+async def test_what_an_operator_wrote_is_left_alone(classes: ClassesEnvironment) -> None:
+    metadata = Metadata(name=ABSENT, labels={NAME: "own", REGION_LABEL: REGION})
+    spec = FileStorageClassSpec(provisioner="somebody", parallelism=-1)
+    written = await classes.api.store.create(FileStorageClass(metadata=metadata, spec=spec))
+    found = await classes.look()
+    assert found[f"{REGION} {ABSENT}"] == written
+    reply = await classes.api.ask(TENANT).get(CLASSES)
+    (own,) = [each for each in reply.json if each["metadata"]["id"] == ABSENT]
+    assert own["spec"] == {"regionId": REGION, "protocols": [], "parallelism": 4}
 
-    async def scenario(shelf: ClassesEnvironment) -> None:
-        task = asyncio.create_task(shelf.keeper.run())
-        await shelf.api.world.clock.sleep(1)
-        assert len(north.asked) == 1
-        await shelf.api.world.clock.sleep(600)
-        assert len(north.asked) == 3
-        task.cancel()
-        await asyncio.wait([task])
 
-    run_classes(scenario, north=north, south=Stores())
+async def test_the_keeper_looks_again_now_and_then(classes: ClassesEnvironment, north: Stores) -> None:
+    task = asyncio.create_task(classes.keeper.run())
+    await classes.api.world.clock.sleep(1)
+    assert len(north.asked) == 1
+    await classes.api.world.clock.sleep(600)
+    assert len(north.asked) == 3
+    task.cancel()
+    await asyncio.wait([task])
 
 
 @options(at_work=False)

@@ -16,9 +16,10 @@ from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
+from tests.kit.environment import options
 from tests.kit.region.filestorage_requests import FAST, policy, read, update, wanted
 from tests.kit.region.resource_api import refusal
-from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, run_storage
+from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 REFERENCE = "filestorages.region.unikorn-cloud.org"
 
@@ -262,18 +263,16 @@ async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_
 
 
 @pytest.mark.parametrize("is_at_work", [False, True])
-def test_an_operation_that_was_undone_leaves_nothing_to_controllers(*, is_at_work: bool) -> None:
-    async def scenario(region_storage: StorageEnvironment) -> None:
-        await region_storage.keeper.sync()
-        region_storage.identity.fail("add_reference", times=1, after=True)
-        client = region_storage.storages.ask(TENANT)
-        assert (await client.post(FILE_STORAGE, wanted())).status == 503
-        await region_storage.rest()
-        assert (await region_storage.store.list(FileStorage)).items == []
-        assert await at_cloud(region_storage) == []
-        assert region_storage.identity.everything() == ({}, {}, frozenset())
-
-    run_storage(scenario, at_work=is_at_work)
+@options(lambda is_at_work: {"at_work": is_at_work})
+async def test_an_operation_that_was_undone_leaves_nothing_to_controllers(region_storage: StorageEnvironment) -> None:
+    await region_storage.keeper.sync()
+    region_storage.identity.fail("add_reference", times=1, after=True)
+    client = region_storage.storages.ask(TENANT)
+    assert (await client.post(FILE_STORAGE, wanted())).status == 503
+    await region_storage.rest()
+    assert (await region_storage.store.list(FileStorage)).items == []
+    assert await at_cloud(region_storage) == []
+    assert region_storage.identity.everything() == ({}, {}, frozenset())
 
 
 async def test_storage_whose_class_has_gone_says_so_and_can_be_deleted(region_storage: StorageEnvironment) -> None:
@@ -291,23 +290,21 @@ async def test_storage_whose_class_has_gone_says_so_and_can_be_deleted(region_st
     assert await at_cloud(region_storage) == []
 
 
-def test_storage_that_waits_for_its_network_is_made_when_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_storage_that_waits_for_its_network_is_made_when_that_is_there(
+    region_storage: StorageEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("remuda.region.filestorage.service.is_provisioned", lambda _: True)  # as it is asked for
-
-    async def scenario(region_storage: StorageEnvironment) -> None:
-        await region_storage.keeper.sync()
-        network = await region_storage.make_network()
-        found = await region_storage.store.get(Network, network)
-        pending = tuple(each for each in found.status.conditions if each.type != "Available")
-        status = replace(found.status, conditions=pending)
-        await region_storage.store.update_status(replace(found, status=status))
-        storage = await region_storage.make_storage(wanted(network))
-        await region_storage.world.clock.sleep(1)
-        assert (await region_storage.available(FileStorage, storage)).reason == "DependencyNotReady"
-        found = await region_storage.store.get(Network, network)
-        spec = replace(found.spec, dns_nameservers=("9.9.9.9",))
-        await region_storage.store.update(replace(found, spec=spec))
-        await region_storage.rest()
-        assert (await read(region_storage, storage))["metadata"]["provisioningStatus"] == "provisioned"
-
-    run_storage(scenario)
+    await region_storage.keeper.sync()
+    network = await region_storage.make_network()
+    found = await region_storage.store.get(Network, network)
+    pending = tuple(each for each in found.status.conditions if each.type != "Available")
+    status = replace(found.status, conditions=pending)
+    await region_storage.store.update_status(replace(found, status=status))
+    storage = await region_storage.make_storage(wanted(network))
+    await region_storage.world.clock.sleep(1)
+    assert (await region_storage.available(FileStorage, storage)).reason == "DependencyNotReady"
+    found = await region_storage.store.get(Network, network)
+    spec = replace(found.spec, dns_nameservers=("9.9.9.9",))
+    await region_storage.store.update(replace(found, spec=spec))
+    await region_storage.rest()
+    assert (await read(region_storage, storage))["metadata"]["provisioningStatus"] == "provisioned"

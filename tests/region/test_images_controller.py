@@ -20,7 +20,7 @@ from remuda.region.kinds.images import ImageImport
 from remuda.resources.crud import exists
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
-from tests.kit.region.images import ANN, DISK, OWN, SECTOR, URI, ImagesEnvironment, Page, Web, open_images, run_images
+from tests.kit.region.images import ANN, DISK, OWN, SECTOR, URI, ImagesEnvironment, Page, Web, open_images
 from tests.kit.region.networks import simulated_cloud
 from tests.kit.region.resource_api import ORG, REGION, make_region
 from tests.kit.simulation.runner import World
@@ -321,17 +321,15 @@ async def test_a_cloud_that_loses_answers_keeps_nothing_of_an_image_that_was_del
     assert await region_images.owned() == []
 
 
-def test_a_cloud_that_loses_answers_still_has_one_image() -> None:
-    async def scenario(region_images: ImagesEnvironment) -> None:
-        name = await region_images.begin()
-        await region_images.world.clock.sleep(2000)
-        if await _is_gone(region_images, name):
-            assert [(each.id, each.state) for each in await region_images.owned()] == [(name, "ready")]
-        else:
-            assert (await region_images.store.get(ImageImport, name)).status.state == "failed"
-            assert await region_images.owned() == []
-
-    run_images(scenario, seeds=20, rates={name: rate for name, rate in RATES.items() if "remove" not in name})
+@options(lambda: {"rates": {name: rate for name, rate in RATES.items() if "remove" not in name}}, seeds=20)
+async def test_a_cloud_that_loses_answers_still_has_one_image(region_images: ImagesEnvironment) -> None:
+    name = await region_images.begin()
+    await region_images.world.clock.sleep(2000)
+    if await _is_gone(region_images, name):
+        assert [(each.id, each.state) for each in await region_images.owned()] == [(name, "ready")]
+    else:
+        assert (await region_images.store.get(ImageImport, name)).status.state == "failed"
+        assert await region_images.owned() == []
 
 
 async def test_the_address_is_told_to_nobody(region_images: ImagesEnvironment) -> None:

@@ -15,7 +15,7 @@ from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
 from tests.kit.region.resource_api import refusal
-from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, run_storage
+from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 HELD = (
     "spec.vipAddress is the address of another object on the network: "
@@ -126,22 +126,16 @@ async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that
     assert (await read(region_storage, second))["status"]["vipAddress"] == "10.0.0.177"
 
 
-def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_reserved(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_reserved(
+    region_storage: StorageEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("remuda.region.loadbalancers.service.parse_vip", lambda asked, _: IPv4Address(asked))
-
-    async def scenario(region_storage: StorageEnvironment) -> None:
-        balancer = await region_storage.make_balancer(
-            wanted(await region_storage.make_network(), vipAddress="10.0.0.16")
-        )
-        await region_storage.rest()
-        said = await region_storage.available(LoadBalancer, balancer)
-        assert said.message == "its network reserves 10.0.0.16: choose another address"
-        assert not (await region_storage.store.list(Address)).items
-        assert not await at_cloud(region_storage)
-
-    run_storage(scenario)
+    balancer = await region_storage.make_balancer(wanted(await region_storage.make_network(), vipAddress="10.0.0.16"))
+    await region_storage.rest()
+    said = await region_storage.available(LoadBalancer, balancer)
+    assert said.message == "its network reserves 10.0.0.16: choose another address"
+    assert not (await region_storage.store.list(Address)).items
+    assert not await at_cloud(region_storage)
 
 
 async def test_a_network_without_free_addresses_says_so_and_one_that_is_given_back_is_used(

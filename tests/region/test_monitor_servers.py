@@ -30,7 +30,7 @@ from remuda.region.networks.rules import plan_of
 from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
-from tests.kit.region.environment import NORTH, RegionEnvironment, run_region, unwatched
+from tests.kit.region.environment import NORTH, RegionEnvironment, unwatched
 from tests.kit.region.monitor import Monitored
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -135,22 +135,20 @@ async def take(region: RegionEnvironment, network: Network, addresses: Sequence[
         assert await allocate_specific_address(region.store, network, holder, address) is not None
 
 
-def test_vlans_are_counted_where_there_are_any() -> None:
-    async def scenario(environment: RegionEnvironment) -> None:
-        monitored = Monitored(environment)
-        await monitored.watch.capacity.measure(await monitored.cloud())
-        assert monitored.sample("vlans_free") is None
-        found = await environment.store.get(Region, NORTH)
-        networks = NetworksConfig(provider_networks=ProviderNetworksConfig(physical_network="physnet"))
-        spec = msgspec.structs.replace(found.spec, openstack=RegionOpenstack(endpoint="", network=networks))
-        region = await environment.store.update(msgspec.structs.replace(found, spec=spec))
-        taken = tuple(TakenVlan(id=each, physical_network_id="net") for each in range(1, 11))
-        metadata = Metadata(name=vlans_name(region.spec.provider, region.name))
-        await environment.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))
-        await monitored.watch.capacity.measure(await monitored.cloud())
-        assert (monitored.sample("vlans_taken"), monitored.sample("vlans_free")) == (10, 4084)
-
-    run_region(scenario, settings=unwatched())
+@options(settings=unwatched())
+async def test_vlans_are_counted_where_there_are_any(region: RegionEnvironment) -> None:
+    monitored = Monitored(region)
+    await monitored.watch.capacity.measure(await monitored.cloud())
+    assert monitored.sample("vlans_free") is None
+    found = await region.store.get(Region, NORTH)
+    networks = NetworksConfig(provider_networks=ProviderNetworksConfig(physical_network="physnet"))
+    spec = msgspec.structs.replace(found.spec, openstack=RegionOpenstack(endpoint="", network=networks))
+    found = await region.store.update(msgspec.structs.replace(found, spec=spec))
+    taken = tuple(TakenVlan(id=each, physical_network_id="net") for each in range(1, 11))
+    metadata = Metadata(name=vlans_name(found.spec.provider, found.name))
+    await region.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))
+    await monitored.watch.capacity.measure(await monitored.cloud())
+    assert (monitored.sample("vlans_taken"), monitored.sample("vlans_free")) == (10, 4084)
 
 
 def at_cloud(**changes: Any) -> CloudServer:

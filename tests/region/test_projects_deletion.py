@@ -8,7 +8,8 @@ import pytest
 from remuda.region.kinds.networks import IDENTITY, NETWORK, Network
 from remuda.region.kinds.servers import SERVER
 from remuda.resources.conventions import identity_of
-from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment, run_region
+from tests.kit.environment import options
+from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment
 from tests.kit.region.project_deletion import end_project, furnish, left_of, let_go, listening, until_project_is_gone
 
 SERVERS, PARTS = 200, 5
@@ -39,29 +40,29 @@ async def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call(region:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_m25_a_project_that_ends_while_half_of_it_is_being_made_leaves_nothing(seed: int) -> None:
-    async def scenario(region: RegionEnvironment) -> None:
-        network = await region.network()
-        await furnish(region, network, servers=range(6), parts=2)
-        numbers, is_ending, made = count(), asyncio.Event(), list[str]()
+@options(lambda seed: {"seed": seed})
+async def test_m25_a_project_that_ends_while_half_of_it_is_being_made_leaves_nothing(
+    region: RegionEnvironment, seed: int
+) -> None:
+    network = await region.network()
+    await furnish(region, network, servers=range(6), parts=2)
+    numbers, is_ending, made = count(), asyncio.Event(), list[str]()
 
-        async def go_on() -> None:
-            """Ask for more until somebody says no."""
-            while await _is_given(region, network, next(numbers), made):
-                await region.clock.sleep(0.4)
-            assert is_ending.is_set(), "nobody is refused before"
+    async def go_on() -> None:
+        """Ask for more until somebody says no."""
+        while await _is_given(region, network, next(numbers), made):
+            await region.clock.sleep(0.4)
+        assert is_ending.is_set(), "nobody is refused before"
 
-        async with asyncio.TaskGroup() as clients:
-            for _ in range(3):
-                clients.create_task(go_on())
-            await region.clock.sleep(0.35 * seed)
-            is_ending.set()
-            await end_project(region)
-        assert made
-        await until_project_is_gone(region, within_s=WITHIN_S)
-        assert await left_of(region) == {}
-
-    run_region(scenario, seed=seed)
+    async with asyncio.TaskGroup() as clients:
+        for _ in range(3):
+            clients.create_task(go_on())
+        await region.clock.sleep(0.35 * seed)
+        is_ending.set()
+        await end_project(region)
+    assert made
+    await until_project_is_gone(region, within_s=WITHIN_S)
+    assert await left_of(region) == {}
 
 
 async def _is_given(region: RegionEnvironment, network: str, number: int, made: list[str]) -> bool:

@@ -13,7 +13,7 @@ from remuda.region.kinds.servers import ReplacementStatus, Server
 from remuda.region.servers.capacity import CapacityReservations
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, ServersEnvironment, run_servers
+from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, ServersEnvironment
 
 HOSTS = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=1, size=1)}
 
@@ -54,24 +54,24 @@ async def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroy
 
 
 @pytest.mark.parametrize("is_instant", [True, False])
-def test_of_several_that_want_one_place_all_others_are_kept_until_there_is_another(*, is_instant: bool) -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        servers, before = await _asked_at_once(region_servers, 3)
-        there = {each.id for each in region_servers.at_cloud()}
-        (first,) = [server for server in servers if await _settling(region_servers, server) == "provisioned"]
-        kept = [server for server in servers if server != first]
-        for server in kept:
-            assert before[server] in there
-            seen = await region_servers.read(server)
-            assert seen["metadata"]["provisioningStatus"] == "error"
-            assert "the old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
-            assert seen["status"]["powerState"] == "Running"
-        await region_servers.delete(first)
-        await region_servers.world.clock.sleep(3_600)
-        assert sorted([await _settling(region_servers, server) for server in kept]) == ["error", "provisioned"]
-        assert len(region_servers.at_cloud()) == len(kept)
-
-    run_servers(scenario, at_work=True, hosts=HOSTS, is_instant=is_instant)
+@options(lambda is_instant: {"is_instant": is_instant}, at_work=True, hosts=HOSTS)
+async def test_of_several_that_want_one_place_all_others_are_kept_until_there_is_another(
+    region_servers: ServersEnvironment,
+) -> None:
+    servers, before = await _asked_at_once(region_servers, 3)
+    there = {each.id for each in region_servers.at_cloud()}
+    (first,) = [server for server in servers if await _settling(region_servers, server) == "provisioned"]
+    kept = [server for server in servers if server != first]
+    for server in kept:
+        assert before[server] in there
+        seen = await region_servers.read(server)
+        assert seen["metadata"]["provisioningStatus"] == "error"
+        assert "the old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
+        assert seen["status"]["powerState"] == "Running"
+    await region_servers.delete(first)
+    await region_servers.world.clock.sleep(3_600)
+    assert sorted([await _settling(region_servers, server) for server in kept]) == ["error", "provisioned"]
+    assert len(region_servers.at_cloud()) == len(kept)
 
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1, 2, 3, 4, 6, 8])

@@ -22,7 +22,6 @@ from tests.kit.region.servers import (
     UBUNTU,
     ServersEnvironment,
     encoded,
-    run_servers,
     update,
     wanted,
 )
@@ -122,22 +121,20 @@ async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_given_bac
     assert len(left) == 1, "one of them has the address, though nobody looks by itself"
 
 
-def test_a_server_waits_for_a_public_address_and_says_so() -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        network = await region_servers.make_network()
-        first = await region_servers.make_server(network, "first", networking={"publicIP": True})
-        await region_servers.rest()
-        second = await region_servers.make_server(network, "second", networking={"publicIP": True})
-        await region_servers.rest()
-        assert (await region_servers.available(second)).reason == "PublicAddressesExhausted"
-        await region_servers.put(first, update("first"))
-        await region_servers.world.clock.sleep(600)
-        assert await _status(region_servers, second) == "provisioned"
-        assert "publicIP" not in (await region_servers.read(first))["status"]
-        assert (await region_servers.read(second))["status"]["publicIP"]
-
+@options(at_work=True, public_addresses=("198.51.100.0/32",))
+async def test_a_server_waits_for_a_public_address_and_says_so(region_servers: ServersEnvironment) -> None:
     # The base, the gateway and the broadcast address are nobody's, and the network's router has one.
-    run_servers(scenario, at_work=True, public_addresses=("198.51.100.0/32",))
+    network = await region_servers.make_network()
+    first = await region_servers.make_server(network, "first", networking={"publicIP": True})
+    await region_servers.rest()
+    second = await region_servers.make_server(network, "second", networking={"publicIP": True})
+    await region_servers.rest()
+    assert (await region_servers.available(second)).reason == "PublicAddressesExhausted"
+    await region_servers.put(first, update("first"))
+    await region_servers.world.clock.sleep(600)
+    assert await _status(region_servers, second) == "provisioned"
+    assert "publicIP" not in (await region_servers.read(first))["status"]
+    assert (await region_servers.read(second))["status"]["publicIP"]
 
 
 @options(at_work=True)

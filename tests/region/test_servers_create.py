@@ -23,7 +23,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
 from tests.kit.region.server_view import shown_of
-from tests.kit.region.servers import COMPUTE, RIGHTS, TENANT, UBUNTU, ServersEnvironment, encoded, run_servers, wanted
+from tests.kit.region.servers import COMPUTE, RIGHTS, TENANT, UBUNTU, ServersEnvironment, encoded, wanted
 
 
 async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers: ServersEnvironment) -> None:
@@ -144,7 +144,9 @@ async def test_there_is_one_server_of_a_name_on_a_network_and_the_same_request_i
     assert len((await region_servers.store.list(Server)).items) == 1
 
 
-def test_m20_who_pays_is_whom_the_credentials_name_or_else_the_networks_project() -> None:
+async def test_m20_who_pays_is_whom_the_credentials_name_or_else_the_networks_project(
+    region_servers: ServersEnvironment,
+) -> None:
     payer = Principal(
         subject="unikorn-compute",
         type="system",
@@ -152,15 +154,11 @@ def test_m20_who_pays_is_whom_the_credentials_name_or_else_the_networks_project(
         organization=OTHER_ORG,
         project="b0000000-0000-4000-8000-00000000000b",
     )
-
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        network = await region_servers.make_network()
-        reply = await region_servers.servers.ask(payer).post(SERVERS, wanted(network))
-        labels = (await region_servers.stored(reply.json["metadata"]["id"])).metadata.labels
-        assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (OTHER_ORG, payer.project)
-        assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
-
-    run_servers(scenario)
+    network = await region_servers.make_network()
+    reply = await region_servers.servers.ask(payer).post(SERVERS, wanted(network))
+    labels = (await region_servers.stored(reply.json["metadata"]["id"])).metadata.labels
+    assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (OTHER_ORG, payer.project)
+    assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
 
 
 async def test_a_reserved_tag_is_written_by_its_service_alone(region_servers: ServersEnvironment) -> None:

@@ -17,6 +17,7 @@ from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import API_VERSION, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
+from tests.kit.environment import options
 from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
 from tests.kit.region.networks import ABSENT, OTHER_PROJECT
 from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
@@ -30,7 +31,6 @@ from tests.kit.region.servers import (
     UBUNTU,
     ServersEnvironment,
     encoded,
-    run_servers,
     wanted,
 )
 
@@ -121,35 +121,30 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize(("spec", "answer"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_is_refused_in_the_order_that_clients_know(
-    spec: dict[str, Any], answer: tuple[int, str]
+@options(lambda: {"images": (*IMAGES.values(), *STRANGE.values())})
+async def test_what_cannot_be_is_refused_in_the_order_that_clients_know(
+    region_servers: ServersEnvironment, spec: dict[str, Any], answer: tuple[int, str]
 ) -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        network = await region_servers.make_network()
-        status, sentence = refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
-        assert (status, sentence[: len(answer[1])]) == answer
-        assert len(sentence) == len(answer[1]) or "payload (" in sentence, "only the list of formats may follow"
-        assert not (await region_servers.store.list(Server)).items
-
-    run_servers(scenario, images=(*IMAGES.values(), *STRANGE.values()))
+    network = await region_servers.make_network()
+    status, sentence = refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
+    assert (status, sentence[: len(answer[1])]) == answer
+    assert len(sentence) == len(answer[1]) or "payload (" in sentence, "only the list of formats may follow"
+    assert not (await region_servers.store.list(Server)).items
 
 
-def test_an_image_that_does_not_say_what_it_runs_on_runs_on_anything() -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        await region_servers.make_server(await region_servers.make_network(), imageId=PLAIN)
-
-    run_servers(scenario, images=(*IMAGES.values(), *STRANGE.values()))
+@options(lambda: {"images": (*IMAGES.values(), *STRANGE.values())})
+async def test_an_image_that_does_not_say_what_it_runs_on_runs_on_anything(region_servers: ServersEnvironment) -> None:
+    await region_servers.make_server(await region_servers.make_network(), imageId=PLAIN)
 
 
-def test_a_flavor_without_a_disk_takes_any_image() -> None:
-    offered = catalogues()["sim-north"].flavors
-
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        await region_servers.make_server(await region_servers.make_network(), imageId=HUGE)
-
-    run_servers(
-        scenario, images=tuple(STRANGE.values()), flavors=tuple(replace(each, disk_bytes=0) for each in offered)
-    )
+@options(
+    lambda: {
+        "images": tuple(STRANGE.values()),
+        "flavors": tuple(replace(each, disk_bytes=0) for each in catalogues()["sim-north"].flavors),
+    }
+)
+async def test_a_flavor_without_a_disk_takes_any_image(region_servers: ServersEnvironment) -> None:
+    await region_servers.make_server(await region_servers.make_network(), imageId=HUGE)
 
 
 async def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project(

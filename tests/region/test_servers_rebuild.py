@@ -9,7 +9,7 @@ from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
 from tests.kit.region.server_view import shown_of
-from tests.kit.region.servers import DEBIAN, ROCKY, UBUNTU, ServersEnvironment, run_servers, update
+from tests.kit.region.servers import DEBIAN, ROCKY, UBUNTU, ServersEnvironment, update
 
 
 async def _running(region_servers: ServersEnvironment) -> str:
@@ -139,21 +139,17 @@ async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers
 
 @pytest.mark.parametrize("fault", ["timeout_after_write", "error_after_write"])
 @pytest.mark.parametrize("is_instant", [True, False])
-def test_a_lost_answer_does_not_rebuild_twice(fault: str, *, is_instant: bool) -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        server = await _running(region_servers)
-        region_servers.at_fault(fault, "rebuild_server")  # type: ignore[arg-type]  # it is one
-        await region_servers.put(server, update(imageId=DEBIAN))
-        await region_servers.rest()
-        await region_servers.rest()
-        assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
-        assert region_servers.world.faults.counts["cloud.error.rebuild_server"].asked == 1, (
-            "the new disk is not lost too"
-        )
-        assert await _provisioning(region_servers, server) == "provisioned"
-        await region_servers.confirm_absence()
-
-    run_servers(scenario, at_work=True, is_instant=is_instant)
+@options(lambda is_instant: {"is_instant": is_instant}, at_work=True)
+async def test_a_lost_answer_does_not_rebuild_twice(region_servers: ServersEnvironment, fault: str) -> None:
+    server = await _running(region_servers)
+    region_servers.at_fault(fault, "rebuild_server")  # type: ignore[arg-type]  # it is one
+    await region_servers.put(server, update(imageId=DEBIAN))
+    await region_servers.rest()
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+    assert region_servers.world.faults.counts["cloud.error.rebuild_server"].asked == 1, "the new disk is not lost too"
+    assert await _provisioning(region_servers, server) == "provisioned"
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)
@@ -200,25 +196,24 @@ async def test_a_rebuild_that_failed_waits_for_another_choice(region_servers: Se
     await region_servers.confirm_absence()
 
 
-def test_a_rebuild_that_failed_is_repaired_by_the_old_image_or_a_replacement() -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        server = await _failed(region_servers)
-        await region_servers.put(server, update(imageId=UBUNTU))
-        await region_servers.rest()
-        assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", UBUNTU)]
-        assert await _provisioning(region_servers, server) == "provisioned"
+@options(at_work=True, is_instant=False)
+async def test_a_rebuild_that_failed_is_repaired_by_the_old_image(region_servers: ServersEnvironment) -> None:
+    server = await _failed(region_servers)
+    await region_servers.put(server, update(imageId=UBUNTU))
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", UBUNTU)]
+    assert await _provisioning(region_servers, server) == "provisioned"
 
-    async def other(region_servers: ServersEnvironment) -> None:
-        server = await _failed(region_servers)
-        await region_servers.replace(server, imageId=DEBIAN)
-        await region_servers.rest()
-        assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
-        assert await _provisioning(region_servers, server) == "provisioned"
-        assert (await region_servers.stored(server)).status.rebuild is None
-        await region_servers.confirm_absence()
 
-    for each in (scenario, other):
-        run_servers(each, at_work=True, is_instant=False)
+@options(at_work=True, is_instant=False)
+async def test_a_rebuild_that_failed_is_repaired_by_a_replacement(region_servers: ServersEnvironment) -> None:
+    server = await _failed(region_servers)
+    await region_servers.replace(server, imageId=DEBIAN)
+    await region_servers.rest()
+    assert [(each.state, each.image) for each in region_servers.at_cloud()] == [("running", DEBIAN)]
+    assert await _provisioning(region_servers, server) == "provisioned"
+    assert (await region_servers.stored(server)).status.rebuild is None
+    await region_servers.confirm_absence()
 
 
 @options(at_work=True, is_instant=False)

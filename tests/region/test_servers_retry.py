@@ -10,7 +10,7 @@ from remuda.providers.simulated.faults import NO_LATENCY
 from remuda.region.kinds.common import RETRIED
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.kit.environment import options
-from tests.kit.region.servers import ServersEnvironment, run_servers
+from tests.kit.region.servers import ServersEnvironment
 
 STEP_S = 0.25
 
@@ -123,20 +123,19 @@ async def test_each_failure_counts_once_whatever_answers_are_lost(
 
 
 @pytest.mark.parametrize("seen_at_once", range(4))
-def test_an_old_read_of_what_failed_is_not_taken_for_another_failure(seen_at_once: int) -> None:
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        server = await region_servers.make_server(await region_servers.make_network())
-        await region_servers.world.clock.sleep(1)
-        region_servers.cloud.operator.fail(server, "no machine starts")
-        for nth in range(seen_at_once, 40):
-            region_servers.at_fault("stale", "find_server", after=nth)
-        await region_servers.rest()
-        await region_servers.rest()
-        assert await _status(region_servers, server) == ("provisioned", "healthy")
-        assert (await region_servers.timeline(server)).count("CreateFailed") == 1
-
-    times = SimDurations(boot_s=2.0, remove_s=0.0)
-    run_servers(scenario, at_work=True, is_instant=False, latency=NO_LATENCY, times=times)
+@options(lambda: {"times": SimDurations(boot_s=2.0, remove_s=0.0)}, at_work=True, is_instant=False, latency=NO_LATENCY)
+async def test_an_old_read_of_what_failed_is_not_taken_for_another_failure(
+    region_servers: ServersEnvironment, seen_at_once: int
+) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.world.clock.sleep(1)
+    region_servers.cloud.operator.fail(server, "no machine starts")
+    for nth in range(seen_at_once, 40):
+        region_servers.at_fault("stale", "find_server", after=nth)
+    await region_servers.rest()
+    await region_servers.rest()
+    assert await _status(region_servers, server) == ("provisioned", "healthy")
+    assert (await region_servers.timeline(server)).count("CreateFailed") == 1
 
 
 @options(at_work=True, is_instant=False)

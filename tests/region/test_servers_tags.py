@@ -6,7 +6,8 @@ import pytest
 
 from remuda.providers.simulated.catalogue import Hosts, load_catalogues
 from remuda.region.servers.routes import SERVERS
-from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, ServersEnvironment, run_servers, update, wanted
+from tests.kit.environment import options
+from tests.kit.region.servers import COMPUTE, SMALL, STANDARD, UBUNTU, ServersEnvironment, update, wanted
 
 TAG = "compute.unikorn-cloud.org/instance-id"
 ONE, OTHER = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000002"
@@ -64,20 +65,18 @@ async def test_what_is_no_label_is_found_all_the_same(region_servers: ServersEnv
     assert tag not in (await region_servers.stored(server)).metadata.labels
 
 
-def test_a_flavor_without_room_is_refused_before_anything_is_destroyed() -> None:
-    hosts = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=0, size=1)}
-
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        server = await region_servers.make_server(await region_servers.make_network())
-        await region_servers.rest()
-        (before,) = region_servers.at_cloud()
-        ask, path = region_servers.servers.ask(COMPUTE), f"{SERVERS}/{server}/replace"
-        reply = await ask.post(path, {"flavorId": SMALL, "imageId": UBUNTU})
-        assert (reply.status, reply.json["error"]) == (422, "unprocessable_content")
-        assert "no free capacity" in reply.json["error_description"]
-        await region_servers.rest()
-        assert region_servers.at_cloud() == [before]
-        assert (await region_servers.stored(server)).spec.replacement == 0
-        assert (await ask.post(path, {"flavorId": STANDARD, "imageId": UBUNTU})).status == 202, "it has its own place"
-
-    run_servers(scenario, at_work=True, hosts=hosts)
+@options(lambda: {"hosts": dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=0, size=1)}}, at_work=True)
+async def test_a_flavor_without_room_is_refused_before_anything_is_destroyed(
+    region_servers: ServersEnvironment,
+) -> None:
+    server = await region_servers.make_server(await region_servers.make_network())
+    await region_servers.rest()
+    (before,) = region_servers.at_cloud()
+    ask, path = region_servers.servers.ask(COMPUTE), f"{SERVERS}/{server}/replace"
+    reply = await ask.post(path, {"flavorId": SMALL, "imageId": UBUNTU})
+    assert (reply.status, reply.json["error"]) == (422, "unprocessable_content")
+    assert "no free capacity" in reply.json["error_description"]
+    await region_servers.rest()
+    assert region_servers.at_cloud() == [before]
+    assert (await region_servers.stored(server)).spec.replacement == 0
+    assert (await ask.post(path, {"flavorId": STANDARD, "imageId": UBUNTU})).status == 202, "it has its own place"

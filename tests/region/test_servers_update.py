@@ -22,7 +22,6 @@ from tests.kit.region.servers import (
     UBUNTU,
     ServersEnvironment,
     encoded,
-    run_servers,
     update,
 )
 
@@ -104,21 +103,20 @@ async def test_user_data_is_judged_when_it_is_another(region_servers: ServersEnv
     assert "userData" not in (await region_servers.read(server))["spec"]
 
 
-def test_a_server_whose_flavor_is_no_longer_offered_can_still_be_changed() -> None:
+async def test_a_server_whose_flavor_is_no_longer_offered_can_still_be_changed(
+    region_servers: ServersEnvironment,
+) -> None:
     flavors = list(catalogues()["sim-north"].flavors)
 
-    async def scenario(region_servers: ServersEnvironment) -> None:
-        server = await region_servers.make_server(await region_servers.make_network())
-        stored = await region_servers.stored(server)
-        retired = type(stored.spec)(flavor_id=ABSENT, image=stored.spec.image, networks=stored.spec.networks)
-        await region_servers.store.update(type(stored)(metadata=stored.metadata, spec=retired, status=stored.status))
-        await region_servers.put(server, update(flavorId=ABSENT, imageId=FOR_METAL))
-        body = {"flavorId": ABSENT, "imageId": UBUNTU}
-        reply = await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)
-        assert refusal(reply) == (422, "flavor is no longer offered by the region")
-
     assert ABSENT not in {each.id for each in flavors}
-    run_servers(scenario)
+    server = await region_servers.make_server(await region_servers.make_network())
+    stored = await region_servers.stored(server)
+    retired = type(stored.spec)(flavor_id=ABSENT, image=stored.spec.image, networks=stored.spec.networks)
+    await region_servers.store.update(type(stored)(metadata=stored.metadata, spec=retired, status=stored.status))
+    await region_servers.put(server, update(flavorId=ABSENT, imageId=FOR_METAL))
+    body = {"flavorId": ABSENT, "imageId": UBUNTU}
+    reply = await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)
+    assert refusal(reply) == (422, "flavor is no longer offered by the region")
 
 
 async def test_a_service_keeps_its_tags_whoever_changes_the_server(region_servers: ServersEnvironment) -> None:

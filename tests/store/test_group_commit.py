@@ -1,7 +1,8 @@
 """Group commit: who shares a commit with whom, and that a lone writer waits for nobody."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from remuda.store.sqlite.executor import Done, Executor, Work
@@ -29,13 +30,13 @@ class AtOnce(Executor):
         """Nothing is left to do."""
 
 
-async def commits_of(directory: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> int:
-    lane = AtOnce()
-    store = open_store(directory / "remuda.db", REGISTRY, SEALER, ports=SqlitePorts(commits=lambda: lane))
-    await act(store)
-    commits = lane.commits
+@asynccontextmanager
+async def counting_commits(directory: Path) -> AsyncIterator[tuple[SqliteStore, AtOnce]]:
+    """Yield a store, and what commits its batches."""
+    executor = AtOnce()
+    store = open_store(directory / "remuda.db", REGISTRY, SEALER, ports=SqlitePorts(commits=lambda: executor))
+    yield store, executor
     await store.close()
-    return commits
 
 
 async def write_twice(store: SqliteStore, writer: int) -> None:
@@ -47,31 +48,26 @@ async def write_twice(store: SqliteStore, writer: int) -> None:
 
 
 async def test_those_whom_a_batch_answered_are_together_in_the_next(tmp_path: Path) -> None:
-    async def act(store: SqliteStore) -> None:
+    async with counting_commits(tmp_path) as (store, executor):
         await asyncio.gather(*[write_twice(store, writer) for writer in range(WRITERS)])
         assert len((await store.list(Horse)).items) == 2 * WRITERS
-
-    assert await commits_of(tmp_path, act) == 2
+        assert executor.commits == 2
 
 
 async def test_who_writes_alone_waits_for_nobody(tmp_path: Path) -> None:
-    turns = 0
-
-    async def act(store: SqliteStore) -> None:
-        nonlocal turns
+    async with counting_commits(tmp_path) as (store, executor):
+        turns = 0
         await store.create(horse("first"))
         second = asyncio.ensure_future(store.create(horse("second")))
         while not second.done():
             await asyncio.sleep(0)
             turns += 1
-
-    assert await commits_of(tmp_path, act) == 2
-    assert turns <= 5, "to write, to build the batch, to commit it, to be told"
+        assert executor.commits == 2
+        assert turns <= 5, "to write, to build the batch, to commit it, to be told"
 
 
 async def test_who_comes_after_a_crowd_and_writes_alone_does_not_wait_for_ever(tmp_path: Path) -> None:
-    async def act(store: SqliteStore) -> None:
+    async with counting_commits(tmp_path) as (store, executor):
         await asyncio.gather(*[store.create(horse(f"h-{number}")) for number in range(1_000)])
         await store.create(horse("after"))
-
-    assert await commits_of(tmp_path, act) == 3, "at most 512 are in one batch"
+        assert executor.commits == 3, "at most 512 are in one batch"

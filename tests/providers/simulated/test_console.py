@@ -19,7 +19,7 @@ from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.cloud_init import cloud_init_effects
 from tests.kit.environment import options
 from tests.kit.providers.conformance import TENANCY, handle_of_server
-from tests.kit.providers.simulated_cloud import METAL, METAL_IMAGE, PROMPT, Scene, in_cloud
+from tests.kit.providers.simulated_cloud import METAL, METAL_IMAGE, PROMPT, Scene
 
 SERVER = handle_of_server()
 
@@ -228,16 +228,13 @@ async def test_the_address_of_a_console_is_good_for_a_while(scene: Scene) -> Non
         (b"nothing that it knows", "Unhandled non-multipart userdata"),
     ],
 )
-def test_what_cloud_init_cannot_read_is_a_warning(user_data: bytes, told: str) -> None:
+@options(lambda: {"catalogue": without_delays(PROMPT)}, seeds=1)
+async def test_what_cloud_init_cannot_read_is_a_warning(scene: Scene, user_data: bytes, told: str) -> None:
     applied = cloud_init_effects(user_data)
     assert len(applied.warnings) == 1
     assert told in applied.warnings[0]
     assert "just words" not in applied.warnings[0]
-
-    async def act(scene: Scene) -> None:
-        assert told in await boot(scene, user_data)
-
-    in_cloud(act, without_delays(PROMPT), seeds=1)
+    assert told in await boot(scene, user_data)
 
 
 def test_aliases_and_merges_are_not_unfolded() -> None:

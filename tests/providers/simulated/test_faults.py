@@ -17,7 +17,7 @@ from remuda.providers.simulated.faults import FAULTS, CloudFailed, FaultBounds, 
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.kit.environment import options
 from tests.kit.providers.conformance import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
-from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, in_cloud
+from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of
 from tests.kit.simulation.runner import World, simulate
 
 SERVER = handle_of_server()
@@ -170,18 +170,15 @@ async def test_without_a_menu_nothing_goes_wrong_and_reads_are_never_old(scene: 
     assert len(await everything(scene.servers.server_versions())) == 20
 
 
-def test_a_catalogue_may_ask_for_faults_at_a_rate() -> None:
+@options(catalogue=replace(PROMPT, faults={"rate_limited.converge_tenancy": 1.0}))
+async def test_a_catalogue_may_ask_for_faults_at_a_rate(scene: Scene) -> None:
     faults = RandomFaults(SeededRandomness(1), {"error": 0.5, "slow.create_server": 1.0})
     fired = [faults.fires("cloud.error") for _ in range(100)]
     assert 20 < sum(fired) < 80
     assert faults.fires("cloud.slow.create_server")
     assert not faults.fires("cloud.slow")
-
-    async def act(scene: Scene) -> None:
-        with pytest.raises(RateLimited):
-            await scene.bench.tenancy()
-
-    in_cloud(act, replace(PROMPT, faults={"rate_limited.converge_tenancy": 1.0}))
+    with pytest.raises(RateLimited):
+        await scene.bench.tenancy()
 
 
 RATES = {f"cloud.{fault}": 0.15 for fault in FAULTS}

@@ -17,7 +17,7 @@ from remuda.providers.simulated.catalogue import SimDurations, without_delays
 from remuda.providers.simulated.operator import open_operator
 from tests.kit.environment import options
 from tests.kit.providers.conformance import handle_of_port, handle_of_server
-from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, in_cloud, on_file, with_room
+from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, on_file, with_room
 
 SERVER = handle_of_server()
 OURS = id_in(SERVER.name)
@@ -71,24 +71,23 @@ async def test_a_server_fails_with_a_reason_even_while_it_boots(scene: Scene) ->
         scene.cloud.operator.fail(OURS)
 
 
-def test_a_server_moves_to_another_host_if_there_is_one() -> None:
-    async def act(scene: Scene) -> None:
-        before = await scene.bench.server()
-        host = scene.cloud.operator.migrate(OURS)
-        after = await scene.servers.find_server(SERVER)
-        assert after is not None
-        assert after.host == host != before.host
-        assert after.state == "running"
-        assert after.version != before.version
+@options(catalogue=with_room(2, 1))
+async def test_a_server_moves_to_another_host(scene: Scene) -> None:
+    before = await scene.bench.server()
+    host = scene.cloud.operator.migrate(OURS)
+    after = await scene.servers.find_server(SERVER)
+    assert after is not None
+    assert after.host == host != before.host
+    assert after.state == "running"
+    assert after.version != before.version
 
-    async def nowhere_to_go(scene: Scene) -> None:
-        before = await scene.bench.server()
-        with pytest.raises(NoCapacity):
-            scene.cloud.operator.migrate(OURS)
-        assert await scene.servers.find_server(SERVER) == before
 
-    in_cloud(act, with_room(2, 1))
-    in_cloud(nowhere_to_go, with_room(1, 5))
+@options(catalogue=with_room(1, 5))
+async def test_a_server_stays_if_no_other_host_is_free(scene: Scene) -> None:
+    before = await scene.bench.server()
+    with pytest.raises(NoCapacity):
+        scene.cloud.operator.migrate(OURS)
+    assert await scene.servers.find_server(SERVER) == before
 
 
 @options(catalogue=with_room(1, 1))

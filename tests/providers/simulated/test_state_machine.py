@@ -21,11 +21,10 @@ from tests.kit.providers.simulated_cloud import (
     USUAL,
     Scene,
     bench_of,
-    in_cloud,
     on_file,
     with_room,
 )
-from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.runner import World
 
 SERVER = handle_of_server()
 
@@ -181,39 +180,34 @@ async def test_flavor_image_and_host_have_to_fit_together(scene: Scene) -> None:
     assert await scene.state() == "gone"
 
 
-def test_a_rebuild_needs_an_image_that_fits_and_a_retired_flavor_fits_any() -> None:
+@options(seeds=1)
+async def test_a_rebuild_needs_an_image_that_fits_and_a_retired_flavor_fits_any(world: World) -> None:
     arm = "b1f0c0de-0002-4000-8000-000000000002"
-
-    async def scenario(world: World) -> None:
-        path = world.disk.directory.parent / "cloud.db"
-        first = on_file(path, world.clock, world.randomness)
-        bench = bench_of(first, world.clock)
-        await bench.server()
-        assert bench.provider.servers is not None
-        with pytest.raises(Rejected, match="a different architecture"):
-            await bench.provider.servers.rebuild_server(SERVER, arm)
-        assert (await bench.in_state(SERVER, "running")).image == bench.image
-        await first.stop()
-        retired = replace(PROMPT, flavors=tuple(each for each in PROMPT.flavors if each.id != bench.flavor))
-        second = on_file(path, world.clock, world.randomness, retired)
-        bench = bench_of(second, world.clock)
-        assert bench.provider.servers is not None
-        await bench.provider.servers.rebuild_server(SERVER, bench.other_image)
-        assert (await bench.in_state(SERVER, "running")).image == bench.other_image
-        await second.stop()
-
-    simulate(scenario, 1)
+    path = world.disk.directory.parent / "cloud.db"
+    first = on_file(path, world.clock, world.randomness)
+    bench = bench_of(first, world.clock)
+    await bench.server()
+    assert bench.provider.servers is not None
+    with pytest.raises(Rejected, match="a different architecture"):
+        await bench.provider.servers.rebuild_server(SERVER, arm)
+    assert (await bench.in_state(SERVER, "running")).image == bench.image
+    await first.stop()
+    retired = replace(PROMPT, flavors=tuple(each for each in PROMPT.flavors if each.id != bench.flavor))
+    second = on_file(path, world.clock, world.randomness, retired)
+    bench = bench_of(second, world.clock)
+    assert bench.provider.servers is not None
+    await bench.provider.servers.rebuild_server(SERVER, bench.other_image)
+    assert (await bench.in_state(SERVER, "running")).image == bench.other_image
+    await second.stop()
 
 
-def test_an_image_larger_than_the_disk_is_refused() -> None:
-    flavors = tuple(replace(each, disk_bytes=2**30) for each in PROMPT.flavors)
-
-    async def act(scene: Scene) -> None:
-        await scene.bench.port()
-        with pytest.raises(Rejected, match="larger than the flavor's disk"):
-            await scene.servers.create_server(scene.bench.server_spec())
-
-    in_cloud(act, replace(PROMPT, flavors=flavors))
+@options(
+    lambda: {"catalogue": replace(PROMPT, flavors=tuple(replace(each, disk_bytes=2**30) for each in PROMPT.flavors))}
+)
+async def test_an_image_larger_than_the_disk_is_refused(scene: Scene) -> None:
+    await scene.bench.port()
+    with pytest.raises(Rejected, match="larger than the flavor's disk"):
+        await scene.servers.create_server(scene.bench.server_spec())
 
 
 @options(catalogue=with_room(2, 1))
