@@ -11,7 +11,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "remuda"
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-WALK_LINES = 30
+WALKS = {
+    "A request from the socket to the provider": 30,
+    "From a provider event to the status": 9,
+    "The deletion of an instance": 16,
+}
+"""The sections that follow a request, each with the number of its lines."""
 
 _NAMED = re.compile(r"`([\w/]+\.py)(?::([\w.]+))?`")
 
@@ -48,11 +53,18 @@ def test_every_function_that_the_page_names_exists(file: str, name: str) -> None
     assert not name or name in defined(path), f"{file} does not define {name}"
 
 
-def test_the_walk_of_a_request_has_its_lines() -> None:
-    walk = section("A request from the socket to the provider")
+@pytest.mark.parametrize(("heading", "lines"), WALKS.items())
+def test_a_walk_has_its_lines(heading: str, lines: int) -> None:
+    walk = section(heading)
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", walk, re.MULTILINE)]
-    assert numbers == list(range(1, WALK_LINES + 1))
-    assert len(_NAMED.findall(walk)) > WALK_LINES
+    assert numbers == list(range(1, lines + 1))
+    assert len(_NAMED.findall(walk)) >= lines
+
+
+def test_the_lines_of_a_deletion_that_a_crash_follows_exist() -> None:
+    cells = re.findall(r"^\| (\d+) \|", section("The deletion of an instance"), re.MULTILINE)
+    assert cells
+    assert {int(line) for line in cells} <= {*range(1, WALKS["The deletion of an instance"] + 1)}
 
 
 def test_the_layers_are_those_of_the_contract() -> None:
