@@ -69,7 +69,7 @@ def _subject(take: Take, places: Sequence[Tenant], count: int, numbers: Iterator
 async def _raise_limits(house: House) -> None:
     limits = schema.QuotasWrite(quotas=(schema.QuotaWrite(kind=_KIND, quantity=1_000_000),))
     for tenant in _TENANTS:
-        await house.identity.services.limits.set_for_organization(_context(tenant.id), tenant.id, limits)
+        await house.identity.services.limits.update(_context(tenant.id), tenant.id, limits)
 
 
 def _by_port(house: House) -> Take:

@@ -112,7 +112,7 @@ async def test_callers_of_one_organization_share_writes_of_its_head(world: World
     fuse = Fuse()
     counted = cast("Store", FusedStore(store, fuse))
     quotas = service(counted, world.clock, world.randomness, intent_lifetime=LIFE)
-    await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=100))
+    await quotas.limits.update(context(world), ORG, limiting(servers=100))
     fuse.by_kind.clear()
     assert all(isinstance(each, Allocation) for each in await many(quotas, world, 64))
     assert fuse.by_kind["Allocation"] == 64
@@ -192,7 +192,7 @@ async def test_a_key_belongs_to_one_request_for_ever(world: World) -> None:
 @options(seeds=[0])
 async def test_a_head_takes_only_so_many_open_intents(world: World) -> None:
     store, quotas = await opened(world)
-    await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=2 * MAX_INTENTS))
+    await quotas.limits.update(context(world), ORG, limiting(servers=2 * MAX_INTENTS))
     world.invariants.clear()
     for start in range(0, MAX_INTENTS, 100):
         taking = [

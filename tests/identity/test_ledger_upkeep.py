@@ -89,7 +89,7 @@ async def test_the_controller_ends_what_nobody_else_does_and_lets_an_organizatio
     await driver.start()
     held = await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=1))
     await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
-    await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
+    await quotas.limits.update(context(world), ORG, limiting(servers=5), PROJECT)
     await world.clock.sleep(LIFE.total_seconds() + 5)
     head = await store.get(Quota, ORG)
     assert (used_in(head), head.spec.intents) == (1, ())
@@ -127,7 +127,7 @@ async def test_limits_of_a_project_go_with_it(world: World) -> None:
     store, quotas = await opened(world)
     (driver,) = controllers(ports_of(world, store).reconcile_ports, quotas.ledger, settings=ControllerSettings())
     await driver.start()
-    await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
+    await quotas.limits.update(context(world), ORG, limiting(servers=5), PROJECT)
     await world.clock.sleep(5)
     assert [each.project for each in (await store.get(Quota, ORG)).spec.projects] == [PROJECT]
     project = await store.get(Project, PROJECT)

@@ -49,7 +49,6 @@ from remuda.identity.quotas.quota_state import (
     larger,
     with_intent,
     with_limits,
-    with_project_limits,
     with_reservation,
 )
 from remuda.identity.quotas.writer import Apply, QuotaWriter, unchanged
@@ -338,9 +337,7 @@ class Ledger:
         async def validate(record: Quota) -> tuple[Apply, None]:
             check(record)
             catalogue = await self.kinds.all()
-            if project is None:
-                return lambda spec: with_limits(spec, limits, catalogue), None
-            return lambda spec: with_project_limits(spec, project, limits, catalogue), None
+            return lambda spec: with_limits(spec, project, limits, catalogue), None
 
         about = f"limits of {project or organization}"
         return (await self.writer.write(organization, validate, about=about, log=log))[0]

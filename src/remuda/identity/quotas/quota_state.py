@@ -105,6 +105,11 @@ def project_ledger(spec: QuotaSpec, project: str) -> ProjectLedger:
     return next((each for each in spec.projects if each.project == project), ProjectLedger(project=project))
 
 
+def limits_in(spec: QuotaSpec, project: str | None) -> Limits:
+    """Return the own limits of the organization, or of a project."""
+    return spec.quotas if project is None else project_ledger(spec, project).quotas
+
+
 def limits_of(quotas: Limits, catalogue: Catalogue) -> dict[str, int]:
     """Return the limit of each kind in the catalogue: the organization's own, or else the default."""
     own = {limit.kind: limit.quantity for limit in quotas}
@@ -163,16 +168,12 @@ def with_intent_completed(spec: QuotaSpec, intent: Intent, left: Amounts) -> Quo
     return replace(moved, intents=tuple([each for each in spec.intents if each is not found]))
 
 
-def with_limits(spec: QuotaSpec, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
-    """Replace the limits of an organization. Raises Forbidden if one is lowered below its usage."""
-    limited = replace(spec, quotas=quotas)
-    check_limits(spec, limited, catalogue)
-    return limited
-
-
-def with_project_limits(spec: QuotaSpec, project: str, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
-    """Replace the limits of a project. Raises Forbidden if one is lowered below its usage."""
-    limited = _with_ledger(spec, replace(project_ledger(spec, project), quotas=quotas))
+def with_limits(spec: QuotaSpec, project: str | None, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
+    """Replace the limits of the organization or a project. Raises Forbidden if one is lowered below its usage."""
+    if project is None:
+        limited = replace(spec, quotas=quotas)
+    else:
+        limited = _with_ledger(spec, replace(project_ledger(spec, project), quotas=quotas))
     check_limits(spec, limited, catalogue, project=project)
     return limited
 

@@ -21,7 +21,7 @@ ROUTES: list[AnyRoute] = [
         path_type=OrganizationPath,
         response_type=schema.QuotasRead,
         service=QuotaLimits,
-        calls=QuotaLimits.of_organization,
+        calls=QuotaLimits.get,
     ),
     Route(
         method="PUT",
@@ -36,7 +36,7 @@ ROUTES: list[AnyRoute] = [
         response_type=schema.QuotasRead,
         is_conditional=True,
         service=QuotaLimits,
-        calls=QuotaLimits.set_for_organization,
+        calls=QuotaLimits.update,
     ),
     Route(
         method="GET",
@@ -49,7 +49,7 @@ ROUTES: list[AnyRoute] = [
         path_type=ProjectPath,
         response_type=schema.QuotasRead,
         service=QuotaLimits,
-        calls=QuotaLimits.of_project,
+        calls=QuotaLimits.get,
     ),
     Route(
         method="PUT",
@@ -67,7 +67,7 @@ ROUTES: list[AnyRoute] = [
         response_type=schema.QuotasRead,
         is_conditional=True,
         service=QuotaLimits,
-        calls=QuotaLimits.set_for_project,
+        calls=QuotaLimits.update,
     ),
     Route(
         method="GET",

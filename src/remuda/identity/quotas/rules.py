@@ -1,7 +1,7 @@
 """Pure functions of quotas and allocations: validation, and conversion between schema and stored objects."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from itertools import pairwise
@@ -112,32 +112,22 @@ def writable_limits(limits: Limits) -> schema.QuotasWrite:
     )
 
 
-def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | None = None) -> schema.QuotasRead:
-    """Return the limits and the usage of an organization, for all kinds or some."""
-    limits = limits_of(spec.quotas, catalogue)
-    return _read(catalogue, lambda kind: limits[kind], spec.totals, only)
-
-
-def read_project_quotas(
-    spec: QuotaSpec, project: str, catalogue: Catalogue, *, only: Iterable[str] | None = None
+def read_quotas(
+    spec: QuotaSpec, project: str | None, catalogue: Catalogue, *, only: Iterable[str] | None = None
 ) -> schema.QuotasRead:
-    """Return the limits, or else those of the organization, the usage, and the smaller remainder as `free`."""
-    entry, shared = project_ledger(spec, project), limits_of(spec.quotas, catalogue)
-    limits = shared | {limit.kind: limit.quantity for limit in entry.quotas}
-    read = _read(catalogue, lambda kind: limits[kind], entry.totals, only)
-    return schema.QuotasRead(
-        quotas=tuple(
-            replace(quota, free=min(quota.free, shared[quota.kind] - used(of_kind(spec.totals, quota.kind))))
-            for quota in read.quotas
-        )
-    )
+    """Return the limits and the usage of an organization or a project, for all kinds or some.
 
-
-def _read(
-    catalogue: Catalogue, limit_of: Callable[[str], int], totals: Amounts, only: Iterable[str] | None
-) -> schema.QuotasRead:
+    A project has the limits of the organization where it has none of its own, and the smaller remainder as `free`.
+    """
     kinds = sorted(catalogue if only is None else set(only) & catalogue.keys())
-    return schema.QuotasRead(quotas=tuple(_read_one(kind, limit_of(kind), totals, catalogue) for kind in kinds))
+    limits = limits_of(spec.quotas, catalogue)
+    read = [_read_one(kind, limits[kind], spec.totals, catalogue) for kind in kinds]
+    if project is not None:
+        entry = project_ledger(spec, project)
+        own = {limit.kind: limit.quantity for limit in entry.quotas}
+        inside = [_read_one(kind, own.get(kind, limits[kind]), entry.totals, catalogue) for kind in kinds]
+        read = [replace(quota, free=min(quota.free, all_.free)) for quota, all_ in zip(inside, read, strict=True)]
+    return schema.QuotasRead(quotas=tuple(read))
 
 
 def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> schema.QuotaRead:

@@ -25,7 +25,7 @@ from remuda.identity.names import permission
 from remuda.identity.quotas import rules, schema
 from remuda.identity.quotas.allocation_state import is_active, uses_kind, was_active
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.quota_state import project_ledger
+from remuda.identity.quotas.quota_state import limits_in
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
@@ -195,60 +195,45 @@ class QuotaLimits:
     store: Store
     ledger: Ledger
 
-    async def of_organization(self, context: Context, organization: str) -> Rendered[schema.QuotasRead]:
-        """Return the limits of an organization and their usage."""
-        allow_in_organization(context.principal, permission("quotas", "read"), organization)
-        spec = await self._spec(organization)
-        quotas = rules.read_quotas(spec, await self.ledger.kinds.all())
-        return _rendered(quotas, _etag(organization, spec.quotas))
+    async def get(self, context: Context, organization: str, project: str | None = None) -> Rendered[schema.QuotasRead]:
+        """Return the limits of an organization or a project and their usage.
 
-    async def set_for_organization(
-        self, context: Context, organization: str, body: schema.QuotasWrite
-    ) -> Rendered[schema.QuotasRead]:
-        """Replace the limits of an organization. A kind that is left out falls back to its default."""
-        allow_in_organization(context.principal, permission("quotas", "update"), organization)
-        await self.store.get(Organization, organization)
-        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in body.quotas]
-        rules.check_quotas(body, catalogue)
-        record = await self.ledger.set_limits(
-            organization,
-            None,
-            rules.stored_limits(body),
-            check=lambda record: _check_limits(context, record, record.spec.quotas),
-            log=context.audit(QUOTA.plural, organization, organization=organization),
-        )
-        return _rendered(rules.read_quotas(record.spec, catalogue, only=kinds), _etag(organization, record.spec.quotas))
-
-    async def of_project(self, context: Context, organization: str, project: str) -> Rendered[schema.QuotasRead]:
-        """Return the limits of a project and their usage. The caller must be allowed to read the project, too."""
-        allow_in_organization(context.principal, permission("quotas", "read"), organization)
-        allow_in_project(context.principal, permission("projects", "read"), organization, project)
-        await get_in(self.store, Project, project, organization)
-        spec = await self._spec(organization)
-        quotas = rules.read_project_quotas(spec, project, await self.ledger.kinds.all())
-        return _rendered(quotas, _etag(organization, project_ledger(spec, project).quotas))
-
-    async def set_for_project(
-        self, context: Context, organization: str, project: str, body: schema.QuotasWrite
-    ) -> Rendered[schema.QuotasRead]:
-        """Replace the limits of a project. A kind that is left out is limited by its organization only.
-
-        This needs the permission to update all projects of the organization. A limit above the organization's is
-        stored, but has no effect until the organization's is raised.
+        For those of a project the caller must be allowed to read the project, too.
         """
-        allow_in_organization(context.principal, permission("projects", "update"), organization)
-        await get_in(self.store, Project, project, organization)
-        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in body.quotas]
+        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        if project is not None:
+            allow_in_project(context.principal, permission("projects", "read"), organization, project)
+            await get_in(self.store, Project, project, organization)
+        spec = await self._spec(organization)
+        quotas = rules.read_quotas(spec, project, await self.ledger.kinds.all())
+        return Rendered(msgspec.json.encode(quotas), etag=_etag(organization, limits_in(spec, project)))
+
+    async def update(
+        self, context: Context, organization: str, body: schema.QuotasWrite, project: str | None = None
+    ) -> Rendered[schema.QuotasRead]:
+        """Replace the limits of an organization or a project.
+
+        A kind that is left out falls back to its default, or to the limit of the organization. A project's limit above
+        that one is stored, but has no effect until the organization's is raised. The limits of a project need the
+        permission to update all projects of the organization.
+        """
+        endpoint = "quotas" if project is None else "projects"
+        allow_in_organization(context.principal, permission(endpoint, "update"), organization)
+        if project is None:
+            await self.store.get(Organization, organization)
+        else:
+            await get_in(self.store, Project, project, organization)
+        catalogue = await self.ledger.kinds.all()
         rules.check_quotas(body, catalogue)
         record = await self.ledger.set_limits(
             organization,
             project,
             rules.stored_limits(body),
-            check=lambda record: _check_limits(context, record, project_ledger(record.spec, project).quotas),
+            check=lambda record: _check_limits(context, record, project),
             log=context.audit(QUOTA.plural, organization, organization=organization),
         )
-        quotas = rules.read_project_quotas(record.spec, project, catalogue, only=kinds)
-        return _rendered(quotas, _etag(organization, project_ledger(record.spec, project).quotas))
+        quotas = rules.read_quotas(record.spec, project, catalogue, only=[quota.kind for quota in body.quotas])
+        return Rendered(msgspec.json.encode(quotas), etag=_etag(organization, limits_in(record.spec, project)))
 
     async def _spec(self, organization: str) -> QuotaSpec:
         """Return the quota record of an organization, or an empty one before its first write."""
@@ -259,14 +244,11 @@ class QuotaLimits:
         return QuotaSpec()
 
 
-def _rendered(quotas: schema.QuotasRead, etag: str) -> Rendered[schema.QuotasRead]:
-    return Rendered(msgspec.json.encode(quotas), etag=etag)
-
-
 def _etag(organization: str, limits: StoredLimits) -> str:
     """Return the ETag of limits. It includes the organization, since the record exists only after its first write."""
     return etag_of(organization, rules.writable_limits(limits))
 
 
-def _check_limits(context: Context, record: Quota, limits: StoredLimits) -> None:
-    check_if_match(context, _etag(record.name, limits), kind="Quota", name=record.name)
+def _check_limits(context: Context, record: Quota, project: str | None) -> None:
+    etag = _etag(record.name, limits_in(record.spec, project))
+    check_if_match(context, etag, kind="Quota", name=record.name)

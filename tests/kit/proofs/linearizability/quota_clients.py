@@ -146,13 +146,13 @@ class InProcess:
 
     async def set_limit(self, limit: int) -> bool:
         try:
-            await self.quotas.limits.set_for_organization(self.context(), self.organization, limiting(**{KIND: limit}))
+            await self.quotas.limits.update(self.context(), self.organization, limiting(**{KIND: limit}))
         except Forbidden:
             return False
         return True
 
     async def read(self) -> tuple[int, int]:
-        limited = await self.quotas.limits.of_organization(self.context(), self.organization)
+        limited = await self.quotas.limits.get(self.context(), self.organization)
         read = msgspec.json.decode(limited.body, type=schema.QuotasRead)
         (quota,) = [each for each in read.quotas if each.kind == KIND]
         return quota.quantity, quota.used

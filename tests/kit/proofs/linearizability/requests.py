@@ -85,7 +85,7 @@ async def half_released(quotas: Quotas) -> None:
 
 
 async def set_limits(quotas: Quotas) -> None:
-    await quotas.limits.set_for_organization(context(), ORG, limiting(servers=20))
+    await quotas.limits.update(context(), ORG, limiting(servers=20))
 
 
 Standing = tuple[AllocationState | None, int]
