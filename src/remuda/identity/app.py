@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
@@ -199,83 +200,40 @@ class LoginServices:
 def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth, passwords: Passwords) -> LoginServices:
     store, clock, settings = ports.store, ports.clock, ports.settings
     randomness, sealer = ports.randomness, ports.sealer
-    clients, codes, sessions = oauth.clients, oauth.grants.codes, tokens.sessions
+    clients, sessions = oauth.clients, tokens.sessions
     cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
     known_browsers = KnownBrowserCookie(settings.issuer, sealer=sealer, clock=clock, randomness=randomness)
-    requests = BrowserRequestReader(cookie=cookie, known_browser_cookie=known_browsers)
-    states = States(sealer=sealer, clock=clock)
-    attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
-    records = LoginAudit(store=store, log=ports.log)
     logins = BrowserLogins(store=store, clock=clock, randomness=randomness, sessions=sessions)
+    shared: dict[str, Any] = {
+        "store": store,
+        "settings": settings,
+        "requests": BrowserRequestReader(cookie=cookie, known_browser_cookie=known_browsers),
+        "states": States(sealer=sealer, clock=clock),
+        "pages": pages,
+        "logins": logins,
+        "clients": clients,
+        "passwords": passwords,
+        "attempts": Attempts(clock=clock, per_minute=settings.logins_per_minute),
+        "records": LoginAudit(store=store, log=ports.log),
+    }
     login = LoginPages(
-        store=store,
+        **shared,
         randomness=randomness,
-        settings=settings,
-        requests=requests,
         cookie=cookie,
         known_browser_cookie=known_browsers,
-        states=states,
-        pages=pages,
-        logins=logins,
         redirects=LoginRedirects(
-            clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients
+            clock=clock, settings=settings, pages=pages, logins=logins, codes=oauth.grants.codes, clients=clients
         ),
-        passwords=passwords,
-        attempts=attempts,
         providers=LoginProviders(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
-        clients=clients,
         tokens=tokens.tokens,
-        records=records,
     )
     return LoginServices(
         login=login,
-        logout=LogoutPages(
-            settings=settings,
-            requests=requests,
-            cookie=cookie,
-            states=states,
-            pages=pages,
-            logins=logins,
-            clients=clients,
-            tokens=tokens.tokens,
-            records=records,
-        ),
-        account=AccountPage(
-            store=store,
-            settings=settings,
-            bindings=Bindings(settings),
-            requests=requests,
-            states=states,
-            pages=pages,
-            logins=logins,
-            sessions=sessions,
-            clients=clients,
-            passwords=passwords,
-            records=records,
-            login=login,
-        ),
-        devices=DevicePage(
-            requests=requests,
-            states=states,
-            pages=pages,
-            logins=logins,
-            attempts=attempts,
-            devices=oauth.devices,
-            clients=clients,
-            records=records,
-            login=login,
-        ),
-        passwords=PasswordPages(
-            store=store,
-            settings=settings,
-            requests=requests,
-            pages=pages,
-            logins=logins,
-            passwords=passwords,
-            attempts=attempts,
-            records=records,
-        ),
+        logout=LogoutPages(**shared, cookie=cookie, tokens=tokens.tokens),
+        account=AccountPage(**shared, bindings=Bindings(settings), sessions=sessions, login=login),
+        devices=DevicePage(**shared, devices=oauth.devices, login=login),
+        passwords=PasswordPages(**shared),
     )
 
 

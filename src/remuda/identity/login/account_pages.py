@@ -19,42 +19,34 @@ from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
-from remuda.identity.login.audit import LoginAudit
-from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
+from remuda.identity.login.browser_sessions import ActiveLogin
 from remuda.identity.login.browser_state import (
     AccountPageState,
     BrowserRequest,
-    BrowserRequestReader,
     LogoutConfirmation,
     PendingLogin,
-    States,
 )
-from remuda.identity.login.login_pages import LOGIN_FAILED, Attempts, LoginPages
+from remuda.identity.login.login_pages import LOGIN_FAILED, BrowserPages, LoginPages
 from remuda.identity.login.pages import (
     AccountView,
     BrowserRow,
     MembershipRow,
-    Pages,
     SessionRow,
     newest_first,
     provider_name,
 )
-from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import AccountForm, PasswordForm, PasswordLinkRead, PasswordQuery
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.names import permission
-from remuda.identity.oauth.clients import Clients
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.roles import PLATFORM_ADMINISTRATOR, role_id
-from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.sessions import Sessions, provider_organization
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
 from remuda.resources.conventions import USER as USER_LABEL
 from remuda.resources.crud import find
-from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 
@@ -69,20 +61,11 @@ class _AccountScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountPage:
+class AccountPage(BrowserPages):
     """Account page of the logged-in user."""
 
-    store: Store
-    settings: IdentitySettings
     bindings: Bindings
-    requests: BrowserRequestReader
-    states: States
-    pages: Pages
-    logins: BrowserLogins
     sessions: Sessions
-    clients: Clients
-    passwords: Passwords
-    records: LoginAudit
     login: LoginPages
 
     async def show(self, request: BrowserRequest) -> HtmlPage | Redirect:
@@ -183,17 +166,8 @@ _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordPages:
+class PasswordPages(BrowserPages):
     """Pages that set passwords."""
-
-    store: Store
-    settings: IdentitySettings
-    requests: BrowserRequestReader
-    pages: Pages
-    logins: BrowserLogins
-    passwords: Passwords
-    attempts: Attempts
-    records: LoginAudit
 
     async def make_link(self, context: Context, subject: str) -> PasswordLinkRead:
         """Return a link that lets a user set a password once. It replaces any earlier link."""

@@ -7,20 +7,15 @@ decision is valid only from the browser and the login that the confirmation was 
 from dataclasses import dataclass
 
 from remuda.http.responses import HtmlPage, Redirect
-from remuda.identity.login.audit import LoginAudit
-from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
+from remuda.identity.login.browser_sessions import ActiveLogin
 from remuda.identity.login.browser_state import (
     BrowserRequest,
-    BrowserRequestReader,
     DeviceConfirmation,
     PendingLogin,
-    States,
 )
-from remuda.identity.login.login_pages import Attempts, LoginPages
-from remuda.identity.login.pages import Pages
+from remuda.identity.login.login_pages import BrowserPages, LoginPages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm, DeviceQuery
-from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import DeviceGrants
 
 _UNKNOWN = "The code is unknown or has expired: check it, or start again on the device."
@@ -28,17 +23,10 @@ _BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePage:
+class DevicePage(BrowserPages):
     """Page on which users approve devices."""
 
-    requests: BrowserRequestReader
-    states: States
-    pages: Pages
-    logins: BrowserLogins
-    attempts: Attempts
     devices: DeviceGrants
-    clients: Clients
-    records: LoginAudit
     login: LoginPages
 
     async def show(self, request: BrowserRequest, query: DeviceQuery) -> HtmlPage | Redirect:
@@ -46,15 +34,15 @@ class DevicePage:
         current = await self.logins.find(request.cookie)
         if not query.user_code or current is None:
             return self.pages.device(code=query.user_code)
-        return await self._look_up(request, query.user_code, current)
+        return await self._confirm(request, query.user_code, current)
 
     async def submit(self, request: BrowserRequest, form: DeviceForm) -> HtmlPage | Redirect:
-        """Look a code up, or store the user's decision."""
+        """Show the confirmation of a code, or store the user's decision."""
         if form.state:
             return await self._decide(request, form)
-        return await self._look_up(request, form.user_code, await self.logins.find(request.cookie))
+        return await self._confirm(request, form.user_code, await self.logins.find(request.cookie))
 
-    async def _look_up(self, request: BrowserRequest, code: str, current: ActiveLogin | None) -> HtmlPage | Redirect:
+    async def _confirm(self, request: BrowserRequest, code: str, current: ActiveLogin | None) -> HtmlPage | Redirect:
         self.attempts.code(request.peer)
         grant = await self.devices.find(code)
         if grant is None:

@@ -108,26 +108,32 @@ _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoginPages:
-    """Authorization endpoint, login page and callback of external providers."""
+class BrowserPages:
+    """Pages for browsers: what the services of all of them need."""
 
     store: Store
-    randomness: Randomness
     settings: IdentitySettings
     requests: BrowserRequestReader
-    cookie: BrowserCookie
-    known_browser_cookie: KnownBrowserCookie
     states: States
     pages: Pages
     logins: BrowserLogins
-    redirects: LoginRedirects
+    clients: Clients
     passwords: Passwords
     attempts: Attempts
+    records: LoginAudit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginPages(BrowserPages):
+    """Authorization endpoint, login page and callback of external providers."""
+
+    randomness: Randomness
+    cookie: BrowserCookie
+    known_browser_cookie: KnownBrowserCookie
+    redirects: LoginRedirects
     providers: LoginProviders
     federation: Federation
-    clients: Clients
     tokens: Tokens
-    records: LoginAudit
 
     async def authorize(self, browser: BrowserRequest, request: AuthorizationRequest) -> HtmlPage | Redirect:
         """Handle an authorization request: redirect to the client, or show the login page."""
@@ -299,7 +305,7 @@ class LoginPages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogoutPages:
+class LogoutPages(BrowserPages):
     """Logout (OpenID Connect RP-Initiated Logout).
 
     A client whose `id_token_hint` names the logged-in user logs that user out directly. Otherwise the user must
@@ -307,15 +313,8 @@ class LogoutPages:
     registered home page.
     """
 
-    settings: IdentitySettings
-    requests: BrowserRequestReader
     cookie: BrowserCookie
-    states: States
-    pages: Pages
-    logins: BrowserLogins
-    clients: Clients
     tokens: Tokens
-    records: LoginAudit
 
     async def log_out(self, browser: BrowserRequest, request: LogoutRequest) -> HtmlPage | Redirect:
         """Log the user out, or show the confirmation."""
