@@ -15,10 +15,9 @@ class OrganizationPath(Parameters, frozen=True, rename={"organization": "organiz
     organization: Id
 
 
-class ProjectPath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
+class ProjectPath(OrganizationPath, frozen=True, rename={"project": "projectID"}):
     """Path of a project."""
 
-    organization: Id
     project: Id
 
 

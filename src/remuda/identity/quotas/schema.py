@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.schema import Id, ListQuery, Parameters, Wire
+from remuda.identity.names import ProjectPath
 from remuda.identity.quotas.quota_state import MAX_QUANTITY
 from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
@@ -96,15 +97,9 @@ class AllocationRead(Wire, frozen=True):
     status: AllocationStatusRead
 
 
-class AllocationPath(
-    Parameters,
-    frozen=True,
-    rename={"organization": "organizationID", "project": "projectID", "allocation": "allocationID"},
-):
+class AllocationPath(ProjectPath, frozen=True, rename={"allocation": "allocationID"}):
     """Path of an allocation."""
 
-    organization: Id
-    project: Id
     allocation: Id
 
 

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
+from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Wire
+from remuda.identity.names import OrganizationPath, ProjectPath
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead
 
@@ -99,11 +100,9 @@ class ProviderRead(Wire, frozen=True):
     spec: ProviderSpecWire
 
 
-class ReferencePath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
+class ReferencePath(ProjectPath, frozen=True):
     """Path of a reference of another service to a project."""
 
-    organization: Id
-    project: Id
     reference: Annotated[
         str,
         msgspec.Meta(
@@ -114,10 +113,9 @@ class ReferencePath(Parameters, frozen=True, rename={"organization": "organizati
     ]
 
 
-class ProviderPath(Parameters, frozen=True, rename={"organization": "organizationID", "provider": "providerID"}):
+class ProviderPath(OrganizationPath, frozen=True, rename={"provider": "providerID"}):
     """Path of a provider of an organization."""
 
-    organization: Id
     provider: Id
 
 

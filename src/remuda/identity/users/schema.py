@@ -5,8 +5,9 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.schema import Id, Parameters, Wire
+from remuda.http.schema import Id, Wire
 from remuda.identity.kinds.common import UserState
+from remuda.identity.names import OrganizationPath
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, OrganizationMetadataRead
 
@@ -14,24 +15,21 @@ _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _Groups = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=500, description="All groups of the member.")]
 
 
-class UserPath(Parameters, frozen=True, rename={"organization": "organizationID", "user": "userID"}):
+class UserPath(OrganizationPath, frozen=True, rename={"user": "userID"}):
     """Path of a user of an organization."""
 
-    organization: Id
     user: Id
 
 
-class AccountPath(Parameters, frozen=True, rename={"organization": "organizationID", "account": "serviceAccountID"}):
+class AccountPath(OrganizationPath, frozen=True, rename={"account": "serviceAccountID"}):
     """Path of a service account."""
 
-    organization: Id
     account: Id
 
 
-class GroupPath(Parameters, frozen=True, rename={"organization": "organizationID", "group": "groupid"}):
+class GroupPath(OrganizationPath, frozen=True, rename={"group": "groupid"}):
     """Path of a group."""
 
-    organization: Id
     group: Id
 
 
