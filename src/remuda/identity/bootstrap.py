@@ -32,14 +32,14 @@ from remuda.identity.users import groups as group_rules
 from remuda.identity.users import rules
 from remuda.identity.users.schema import GroupSpecWire, GroupWrite
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound, Unauthenticated
+from remuda.kernel.errors import AlreadyExists, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import retry_on_conflict
+from remuda.resources.crud import ensure, exists, find, retry_on_conflict
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
-from remuda.store.objects import Metadata, ResourceT
+from remuda.store.objects import Metadata
 
 _NAME = "bootstrap"
 _ACTOR = "remuda"
@@ -121,25 +121,21 @@ class BootstrapRun:
         """Return whether `credentials.json` is missing while its account exists: no start writes it again."""
         if await self.aside(self.credentials.read) is not None:
             return False
-        try:
-            await self.store.get(ServiceAccount, (await self._record()).spec.service_account)
-        except NotFound:
-            return False
-        return True
+        return await exists(self.store, ServiceAccount, (await self._record()).spec.service_account)
 
     async def _record(self) -> Bootstrap:
-        try:
-            return await self.store.get(Bootstrap, _NAME)
-        except NotFound:
-            ids = {name: random_id(self.randomness) for name in BootstrapSpec.__struct_fields__}
-            return await self._ensure(Bootstrap(metadata=Metadata(name=_NAME), spec=BootstrapSpec(**ids)))
+        found = await find(self.store, Bootstrap, _NAME)
+        if found is not None:
+            return found
+        ids = {name: random_id(self.randomness) for name in BootstrapSpec.__struct_fields__}
+        return await ensure(self.store, Bootstrap(metadata=Metadata(name=_NAME), spec=BootstrapSpec(**ids)))
 
     async def _create_all(self, ids: BootstrapSpec) -> None:
         """Create members before the groups that name them, and groups before the project that names them."""
         subject, by = self.settings.administrator, _principal(ids.organization)
-        organization = await self._ensure(new_organization(ids.organization, _organization(self.settings), by))
-        await self._ensure(rules.new_user(subject, (), by))
-        membership = await self._ensure(rules.new_membership(organization, subject, "active", by))
+        organization = await ensure(self.store, new_organization(ids.organization, _organization(self.settings), by))
+        await ensure(self.store, rules.new_user(subject, (), by))
+        membership = await ensure(self.store, rules.new_membership(organization, subject, "active", by))
         await self._create_account(ids, organization)
         users_by_membership = {membership.name: subject}
         await self._create_group(
@@ -149,7 +145,7 @@ class BootstrapRun:
         requested = ProjectWrite(
             metadata=MetadataWrite(name=self.settings.project), spec=ProjectSpecWire(group_ids=(ids.users,))
         )
-        await self._ensure(new_project(ids.project, organization, requested, by))
+        await ensure(self.store, new_project(ids.project, organization, requested, by))
 
     async def _create_group(
         self,
@@ -163,7 +159,9 @@ class BootstrapRun:
         spec = GroupSpecWire(role_ids=(role_id(role),), service_account_ids=(ids.service_account,))
         requested = GroupWrite(metadata=MetadataWrite(name=display_name), spec=spec)
         members = group_rules.group_members(requested, users_by_membership, ())
-        await self._ensure(group_rules.new_group(name, organization, requested, members, _principal(organization.name)))
+        await ensure(
+            self.store, group_rules.new_group(name, organization, requested, members, _principal(organization.name))
+        )
 
     async def _create_account(self, ids: BootstrapSpec, organization: Organization) -> None:
         requested = MetadataWrite(name="scripts", description="For scripts on this machine: see credentials.json.")
@@ -179,9 +177,8 @@ class BootstrapRun:
         await self._issue(ids, store_account)
 
     async def _refresh_credentials(self, ids: BootstrapSpec) -> None:
-        try:
-            account = await self.store.get(ServiceAccount, ids.service_account)
-        except NotFound:
+        account = await find(self.store, ServiceAccount, ids.service_account)
+        if account is None:
             return
         staged = await self.aside(self.credentials.read_staged)
         if staged is not None and is_hash_of(account.spec.access_token, staged.token.reveal()):
@@ -225,12 +222,6 @@ class BootstrapRun:
             await self.store.update(rules.rotated(account, issued, _ACTOR, self.clock.now()))
 
         await retry_on_conflict(write)
-
-    async def _ensure(self, requested: ResourceT) -> ResourceT:
-        try:
-            return await self.store.create(requested)
-        except AlreadyExists:
-            return await self.store.get(type(requested), requested.name)
 
     def _random_password(self) -> Secret:
         letters = [_ALPHABET[self.randomness.randrange(len(_ALPHABET))] for _ in range(_GROUP_COUNT * _GROUP_LENGTH)]

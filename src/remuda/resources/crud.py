@@ -127,18 +127,27 @@ async def seed(store: Store, desired: ResourceT, changed: Callable[[ResourceT], 
     async def write() -> None:
         found = await find(store, type(desired), desired.name)
         if found is None:
-            await _create(store, desired)
+            await create_once(store, desired)
         elif (after := changed(found)) != found:
             await store.update(after)
 
     await retry_on_conflict(write)
 
 
-async def _create(store: Store, desired: ResourceT) -> None:
+async def create_once(store: Store, new: ResourceT, log: Sequence[Record] = ()) -> ResourceT:
+    """Create an object, or raise Conflict if it exists: `retry_on_conflict` then reads what another process wrote."""
     try:
-        await store.create(desired)
-    except AlreadyExists:  # another process was faster: read what it wrote
-        raise Conflict(type(desired).__name__, desired.name) from None
+        return await store.create(new, log=log)
+    except AlreadyExists:
+        raise Conflict(type(new).__name__, new.name) from None
+
+
+async def ensure(store: Store, new: ResourceT, log: Sequence[Record] = ()) -> ResourceT:
+    """Create an object, or return the existing one of this name."""
+    try:
+        return await store.create(new, log=log)
+    except AlreadyExists:
+        return await store.get(type(new), new.name)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from remuda.access.checks import allow_in_organization, allow_new_in_project
 from remuda.access.principal import Context, Permission, Verb
 from remuda.http.responses import Collection, EtagView
-from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
+from remuda.kernel.errors import Malformed, NotFound
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import InputT, Saga
 from remuda.operations.service import Operations
@@ -22,6 +22,7 @@ from remuda.resources.crud import (
     audit_records,
     check_reference,
     check_state,
+    ensure,
     get_in,
     reject_if_in_use,
     request_deletion,
@@ -58,10 +59,7 @@ class ResourceService(Generic[ResourceT, ReadT]):
 
     async def insert(self, context: Context, new: ResourceT) -> ResourceT:
         """Create an object. If the same request created it before, and its response was lost, return that one."""
-        try:
-            return await self.store.create(new, log=self.audit(context, new))
-        except AlreadyExists:
-            return await self.store.get(type(new), new.name)
+        return await ensure(self.store, new, self.audit(context, new))
 
     async def update_found(self, context: Context, find: Find[ResourceT], change: Change[ResourceT]) -> ResourceT:
         """Write what `change` makes of an object that matches If-Match. Both are repeated after a conflict."""

@@ -23,13 +23,18 @@ from remuda.identity.login.browser_state import BrowserCookie
 from remuda.identity.lookups import find_active_user
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.tokens.secrets import token_hash
-from remuda.identity.tokens.sessions import Sessions, has_newer_password, provider_exists, provider_organization
+from remuda.identity.tokens.sessions import (
+    Sessions,
+    has_newer_password,
+    provider_exists,
+    provider_organization,
+    set_ended,
+)
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -81,18 +86,7 @@ class BrowserLogins:
 
     async def end(self, login: BrowserLogin, log: Sequence[Record] = ()) -> None:
         """End a login and its sessions. One that no longer exists counts as ended."""
-
-        async def set_ended() -> BrowserLogin | None:
-            found = await find(self._store, BrowserLogin, login.name)
-            if found is None or found.spec.ended is not None:
-                return found
-            spec = replace(found.spec, ended=self._clock.now())
-            try:
-                return await self._store.update(replace(found, spec=spec), log=log)
-            except NotFound:
-                return None
-
-        ended = await retry_on_conflict(set_ended)
+        ended = await set_ended(self._store, BrowserLogin, login.name, self._clock, log)
         if ended is not None:
             await self._finish(ended)
 

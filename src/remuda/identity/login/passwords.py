@@ -26,10 +26,10 @@ from remuda.identity.kinds.users import User
 from remuda.identity.ports import Aside
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, Malformed, NotFound
+from remuda.kernel.errors import Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import find, retry_on_conflict
+from remuda.resources.crud import create_once, find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -200,18 +200,12 @@ class Passwords:
                 raise Malformed(_INVALID_LINK)
             if found is None:
                 spec = PasswordSpec(**fields)  # type: ignore[arg-type]  # fields of the spec
-                await self._create(Password(metadata=Metadata(name=user), spec=spec), log)
+                await create_once(self._store, Password(metadata=Metadata(name=user), spec=spec), log)
                 return
             changed = msgspec.structs.replace(found.spec, **fields)
             await self._store.update(msgspec.structs.replace(found, spec=changed), log=log)
 
         await retry_on_conflict(write)
-
-    async def _create(self, password: Password, log: Sequence[Record]) -> None:
-        try:
-            await self._store.create(password, log=log)
-        except AlreadyExists as taken:
-            raise Conflict(taken.kind, taken.name) from None
 
     async def _rehash(self, found: Password, password: Secret) -> None:
         hashed = await self._hasher.hash(password)

@@ -25,6 +25,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.kernel.randomness import Randomness
 from remuda.resources import conventions as labels
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -75,10 +76,7 @@ class QuotaWriter:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def find(self, organization: str) -> Quota | None:
-        try:
-            return await self._store.get(Quota, organization)
-        except NotFound:
-            return None
+        return await find(self._store, Quota, organization)
 
     async def write(
         self, organization: str, validate: Validate[FoundT], *, about: str, log: Sequence[Record] = ()

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from remuda.access.principal import OrganizationAccess, Permission, Principal, Verb
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
-from remuda.kernel.errors import Forbidden, NotFound
+from remuda.kernel.errors import Forbidden
 from remuda.resources.conventions import NAME
-from remuda.resources.crud import seed
+from remuda.resources.crud import find, seed
 from remuda.store.contract import Store
 from remuda.store.derived import DerivedCache
 from remuda.store.objects import Metadata
@@ -212,10 +212,8 @@ class RoleIndex:
         return found
 
     async def _permissions(self, role: str) -> RolePermissions:
-        try:
-            return permissions_of((await self._store.get(Role, role)).spec)
-        except NotFound:
-            return RolePermissions()
+        found = await find(self._store, Role, role)
+        return RolePermissions() if found is None else permissions_of(found.spec)
 
 
 def _union(roles: Iterable[RolePermissions]) -> RolePermissions:

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from remuda.identity.kinds.tokens import PrivateKey, SigningKey, SigningKeySpec
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.resources.crud import ensure, find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -94,14 +94,11 @@ class SigningKeys:
         return (min([due, *(end for end in ends if end is not None and end > now)]) - now).total_seconds()
 
     async def _find_or_make(self) -> SigningKey:
-        try:
-            return await self._store.get(SigningKey, NAME)
-        except NotFound:
-            first = SigningKeySpec(private_keys=(_new_key(self._randomness, self._clock.now()),))
-        try:
-            return await self._store.create(SigningKey(metadata=Metadata(name=NAME), spec=first))
-        except AlreadyExists:  # another process was first
-            return await self._store.get(SigningKey, NAME)
+        found = await find(self._store, SigningKey, NAME)
+        if found is not None:
+            return found
+        first = SigningKeySpec(private_keys=(_new_key(self._randomness, self._clock.now()),))
+        return await ensure(self._store, SigningKey(metadata=Metadata(name=NAME), spec=first))
 
 
 def max_lifetime(settings: IdentitySettings) -> timedelta:

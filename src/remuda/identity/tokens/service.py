@@ -6,6 +6,7 @@ them as opaque. They contain names and ids only.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -158,10 +159,8 @@ class Tokens:
     async def revoke(self, id: str, *, expires: datetime, log: Sequence[Record] = ()) -> None:  # noqa: A002  its name
         """Revoke a token by its `jti`, or all of a session by its `sid`; `expires` is when they expire anyway."""
         spec = RevocationSpec(revoked=id, expires=expires)
-        try:
+        with suppress(AlreadyExists):
             await self.store.create(Revocation(metadata=Metadata(name=id), spec=spec), log=log)
-        except AlreadyExists:
-            return
 
     async def is_revoked(self, claims: Claims) -> bool:
         """Return whether a token or its session was revoked.

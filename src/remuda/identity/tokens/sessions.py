@@ -13,8 +13,10 @@ always sees the other.
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -118,6 +120,25 @@ async def has_newer_password(store: Store, user: str, authenticated: datetime | 
     password = await find(store, Password, user)
     changed = None if password is None else password.spec.changed
     return changed is not None and (authenticated is None or authenticated < changed)
+
+
+EndingT = TypeVar("EndingT", Session, BrowserLogin)
+
+
+async def set_ended(
+    store: Store, kind: type[EndingT], name: str, clock: Clock, log: Sequence[Record]
+) -> EndingT | None:
+    """Set the end of a session or a browser login that has none, and return it; None if it does not exist."""
+
+    async def write() -> EndingT | None:
+        found = await find(store, kind, name)
+        if found is None or found.spec.ended is not None:
+            return found
+        with suppress(NotFound):
+            return await store.update(replace(found, spec=replace(found.spec, ended=clock.now())), log=log)
+        return None
+
+    return await retry_on_conflict(write)
 
 
 _SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c04"
@@ -227,18 +248,7 @@ class Sessions:
     async def end(self, session: Session | str, *, log: Sequence[Record] = ()) -> None:
         """End a session and all its tokens. One that does not exist is ended already."""
         name = session if isinstance(session, str) else session.name
-
-        async def set_ended() -> Session | None:
-            try:
-                found = await self.store.get(Session, name)
-                if found.spec.ended is not None:
-                    return found
-                spec = replace(found.spec, ended=self.clock.now())
-                return await self.store.update(replace(found, spec=spec), log=log)
-            except NotFound:
-                return None
-
-        ended = await retry_on_conflict(set_ended)
+        ended = await set_ended(self.store, Session, name, self.clock, log)
         if ended is not None:
             await self.clear(ended)
 
@@ -271,10 +281,8 @@ class Sessions:
 
     async def forget(self, session: Session) -> None:
         """Delete a session that is ended or expired."""
-        try:
+        with suppress(NotFound):
             await self.store.delete(Session, session.name, uid=session.uid)
-        except NotFound:
-            return
 
     async def _note_login(self, session: Session) -> None:
         """Record the time of the last login through this client in the user. A crash before this loses only that."""
@@ -284,9 +292,8 @@ class Sessions:
         )
 
         async def note() -> None:
-            try:
-                user = await self.store.get(User, spec.user)
-            except NotFound:  # it is being deleted, and the session with it
+            user = await find(self.store, User, spec.user)
+            if user is None:  # it was deleted, and the session with it
                 return
             others = tuple(each for each in user.spec.sessions if each.client_id != spec.client)
             await self.store.update(replace(user, spec=replace(user.spec, sessions=(*others, login))))

@@ -38,18 +38,14 @@ LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
 
 async def is_open(store: Store, operation: str) -> bool:
     """Return whether an operation is running or has yet to be rolled back. An unknown one is closed."""
-    try:
-        return (await store.get(Operation, operation)).is_open
-    except NotFound:
-        return False
+    found = await find(store, Operation, operation)
+    return found is not None and found.is_open
 
 
 async def is_done(store: Store, operation: str) -> bool:
     """Return whether an operation is done, so that it will not be rolled back."""
-    try:
-        return (await store.get(Operation, operation)).phase == "done"
-    except NotFound:
-        return True
+    found = await find(store, Operation, operation)
+    return found is None or found.phase == "done"
 
 
 async def is_locked(store: Store, lock: OperationLock | None) -> bool:
@@ -59,11 +55,9 @@ async def is_locked(store: Store, lock: OperationLock | None) -> bool:
 async def was_done(store: Store, request: str) -> bool:
     """Return whether a request, which may be repeated because its response was lost, was carried out."""
     for attempt in count(1):
-        try:
-            if (await store.get(Operation, attempt_id(request, attempt))).phase == "done":
-                return True
-        except NotFound:
-            return False
+        found = await find(store, Operation, attempt_id(request, attempt))
+        if found is None or found.phase == "done":
+            return found is not None
     raise AssertionError("attempts are finite")
 
 

@@ -26,9 +26,10 @@ from remuda.identity.users import rules
 from remuda.identity.users.memberships import Memberships, ensure_user, lock_and_change, remove_unneeded_user, restore
 from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRejected, Unavailable
+from remuda.kernel.errors import AlreadyExists, ReferenceRejected, Unavailable
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
+from remuda.resources.crud import find
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 
@@ -181,11 +182,8 @@ async def _update_groups(ports: UserPorts, work: Work[WorkT]) -> None:
 
 async def _set_initial_groups(ports: UserPorts, work: Work[UserWork]) -> None:
     requested = work.input
-    try:
-        membership = await ports.store.get(OrganizationUser, requested.member.id)
-        is_new = membership.spec.lock == OperationLock(operation=work.id)
-    except NotFound:  # it was deleted meanwhile
-        is_new = False
+    membership = await find(ports.store, OrganizationUser, requested.member.id)  # it may be deleted meanwhile
+    is_new = membership is not None and membership.spec.lock == OperationLock(operation=work.id)
     await ports.memberships.update(
         work.id, requested.member, requested.groups, granted_roles=requested.granted_roles, is_new=is_new
     )
