@@ -5,7 +5,7 @@ import pytest
 
 from remuda.compute.app import TABLE
 from remuda.compute.instances import service as instances
-from remuda.identity.kinds.roles import Grant, Role
+from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from tests.kit.proofs.authorization.compute_callers import CALLERS, KNOWN
 from tests.kit.proofs.authorization.compute_operations import ROOMS, ROWS, ComputeRow

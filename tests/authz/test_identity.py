@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from remuda.identity.app import TABLE
-from remuda.identity.kinds.roles import Grant, Role
+from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.users import groups
 from tests.kit.proofs.authorization.identity_callers import CALLERS

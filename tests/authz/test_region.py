@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.identity.kinds.roles import Grant, Role
+from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.region.app import TABLE
 from remuda.region.securitygroups.service import SecurityGroups

@@ -15,8 +15,8 @@ from remuda.access.principal import Context
 from remuda.clients.watch import Changed, Restarted, Synced, WatchMessage
 from remuda.http.responses import Collection
 from remuda.http.routes import Table
-from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.kinds.tenancy import Project
+from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
 from remuda.region.kinds.networks import Network

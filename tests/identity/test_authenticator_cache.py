@@ -9,10 +9,18 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.kinds.roles import Grant, Role, RoleScopes
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.tokens import Session, SigningKey
-from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, membership_id
+from remuda.identity.kinds.users import (
+    Grant,
+    Group,
+    OrganizationUser,
+    Role,
+    RoleScopes,
+    ServiceAccount,
+    User,
+    membership_id,
+)
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import NAME

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from remuda.access.checks import is_allowed_in_project
 from remuda.access.principal import AccessList, Permission, Principal
-from remuda.identity.kinds.roles import Role
-from remuda.identity.kinds.users import ServiceAccount, User
+from remuda.identity.kinds.users import Role, ServiceAccount, User
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.identity.kinds.roles import Grant, RoleScopes
+from remuda.identity.kinds.users import Grant, RoleScopes
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, PASSPORT_TYPE, TOKEN_EXCHANGE
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import PASSPORT

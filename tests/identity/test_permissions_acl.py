@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import Project
-from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, Subject
+from remuda.identity.kinds.users import Group, OrganizationUser, Role, ServiceAccount, Subject
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import RoleBinding

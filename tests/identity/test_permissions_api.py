@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
-from remuda.identity.kinds.roles import Role, RoleSpec
 from remuda.identity.kinds.tokens import Revocation, RevocationSpec
+from remuda.identity.kinds.users import Role, RoleSpec
 from remuda.identity.rbac import routes as api
 from remuda.identity.rbac.roles import BUILT_IN, permissions_of, role_id, seed_roles
 from remuda.identity.rbac.schema import AclRead, access_of, read_acl

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Verb
-from remuda.identity.kinds.roles import Grant, RoleScopes
+from remuda.identity.kinds.users import Grant, RoleScopes
 from remuda.identity.rbac.roles import BUILT_IN
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount

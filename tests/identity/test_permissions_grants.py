@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal, Verb
-from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
+from remuda.identity.kinds.users import Grant, Role, RoleScopes, RoleSpec
 from remuda.identity.rbac.roles import BUILT_IN, is_grantable, permissions_of, role_id
 from remuda.kernel.errors import Forbidden, Malformed, RemudaError
 from remuda.store.objects import Metadata

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from remuda.identity.kinds.roles import Grant, Role, RoleScopes
+from remuda.identity.kinds.users import Grant, Role, RoleScopes
 from remuda.identity.rbac.roles import BUILT_IN, permissions_of, role_id, seed_roles
 from remuda.resources.conventions import NAME
 from tests.kit.environment import options

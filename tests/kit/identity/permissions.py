@@ -14,13 +14,15 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from remuda.identity.kinds.common import UserState
-from remuda.identity.kinds.roles import Role, RoleScopes, RoleSpec
 from remuda.identity.kinds.tenancy import Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import (
     Group,
     GroupSpec,
     OrganizationUser,
     OrganizationUserSpec,
+    Role,
+    RoleScopes,
+    RoleSpec,
     ServiceAccount,
     Subject,
     User,

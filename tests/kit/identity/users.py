@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.identity.app import user_services
-from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
-from remuda.identity.kinds.users import Group, GroupSpec
+from remuda.identity.kinds.users import Group, GroupSpec, Role
 from remuda.identity.rbac.roles import permissions_of, role_id, seed_roles
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings

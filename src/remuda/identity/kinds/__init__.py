@@ -12,10 +12,9 @@ from remuda.identity.kinds.oauth import (
     USED_ASSERTION,
 )
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, QUOTA_METADATA
-from remuda.identity.kinds.roles import ROLE
 from remuda.identity.kinds.tenancy import BOOTSTRAP, DOMAIN, ORGANIZATION, PROJECT
 from remuda.identity.kinds.tokens import REVOCATION, SESSION, SIGNING_KEY
-from remuda.identity.kinds.users import GROUP, ORGANIZATION_USER, SERVICE_ACCOUNT, USER
+from remuda.identity.kinds.users import GROUP, ORGANIZATION_USER, ROLE, SERVICE_ACCOUNT, USER
 from remuda.store.kinds import Kind
 
 __all__ = ["KINDS"]

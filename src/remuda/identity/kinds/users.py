@@ -1,4 +1,4 @@
-"""Stored users, memberships, service accounts and groups.
+"""Stored users, memberships, service accounts, groups and roles.
 
 A user is global and identified by its subject, an e-mail address, from which its id is derived. A membership is a user
 in one organization. Group members are stored in the group only.
@@ -14,6 +14,7 @@ from typing import Annotated
 
 import msgspec
 
+from remuda.access.principal import Verb
 from remuda.identity.kinds.common import SHARED, VERSION, UserState
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
@@ -186,6 +187,39 @@ def _members(group: Group) -> Iterator[str]:
     yield from (subject_member(each.issuer, each.id) for each in group.spec.subjects if each.issuer)
 
 
+class Grant(StoredStruct, frozen=True):
+    """Permitted operations of an endpoint."""
+
+    name: str
+    operations: tuple[Verb, ...] = ()
+
+
+Grants = Annotated[tuple[Grant, ...], keyed("name")]
+
+
+class RoleScopes(StoredStruct, frozen=True, rename={"everywhere": "global"}):
+    """Permissions of a role, by scope."""
+
+    everywhere: Grants = ()
+    organization: Grants = ()
+    project: Grants = ()
+
+
+class RoleSpec(StoredStruct, frozen=True):
+    """Spec of a role."""
+
+    protected: bool = False
+    """Only the configuration binds it: it is not listed and cannot be assigned to groups."""
+    scopes: RoleScopes = RoleScopes()
+    tags: tuple[Tag, ...] = ()
+
+
+class Role(Resource, frozen=True):
+    """Named set of permissions."""
+
+    spec: RoleSpec = RoleSpec()
+
+
 USER = Kind(
     type=User,
     group=SHARED,
@@ -226,3 +260,12 @@ GROUP = Kind(
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
 """Groups, found by their members, and by the operations that changed these."""
+
+ROLE = Kind(
+    type=Role,
+    group=SHARED,
+    version=VERSION,
+    plural="roles",
+    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
+)
+"""Roles. Built-in ones are written at each start; an operator may add others."""

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.identity.kinds.roles import Role, RoleSpec
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import (
     Group,
     OrganizationUser,
+    Role,
+    RoleSpec,
     ServiceAccount,
     User,
     account_member,

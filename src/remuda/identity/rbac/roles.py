@@ -16,7 +16,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from remuda.access.principal import OrganizationAccess, Permission, Principal, Verb
-from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
+from remuda.identity.kinds.users import Grant, Role, RoleScopes, RoleSpec
 from remuda.kernel.errors import Forbidden
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import find, seed

@@ -7,8 +7,8 @@ import msgspec
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Verb
 from remuda.http.schema import Wire
-from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation
+from remuda.identity.kinds.users import Role
 from remuda.resources.metadata import read_metadata
 from remuda.resources.schema import MetadataRead
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.principal import Context, Principal
 from remuda.http.responses import Collection
-from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation
-from remuda.identity.kinds.users import ServiceAccount, User
+from remuda.identity.kinds.users import Role, ServiceAccount, User
 from remuda.identity.names import permission
 from remuda.identity.rbac.acl import AccessLists, Bindings, ResolvedAccess, check_group_role
 from remuda.identity.rbac.roles import check_grant, is_grantable, role_id
