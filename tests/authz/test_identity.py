@@ -6,7 +6,7 @@ import pytest
 from remuda.identity.app import TABLE
 from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
-from remuda.identity.users import groups
+from remuda.identity.users.groups import Groups
 from tests.kit.proofs.authorization.identity_callers import CALLERS
 from tests.kit.proofs.authorization.identity_operations import ROOMS, ROWS
 from tests.kit.proofs.authorization.identity_rule import RULE
@@ -54,7 +54,7 @@ async def test_a_client_in_another_process_is_answered_the_same(room: str) -> No
 
 
 async def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "allow_in_organization", lambda *_: None)
+    monkeypatch.setattr(Groups, "authorize", lambda *_: None)
     async with identity() as subject:
         with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
             await try_all(subject, _row("get_group"), KNOWN, "api", RULE)
