@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from functools import cache
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -249,6 +250,15 @@ def test_every_command_of_a_page_has_its_options(page: Path) -> None:
         assert name or typed in groups or not typed[0].isalpha(), line
         used = {option.replace("--no-", "--") for option in _OPTION.findall(typed.partition("|")[0])}
         assert used <= known.get(name or "", set()) | {"--help", "--version"}, line
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_every_tool_of_a_page_can_be_run(page: Path) -> None:
+    text = page.read_text()
+    for module in re.findall(r"python -m ((?:bench|tools)[\w.]*)", text):
+        assert find_spec(module), module
+    for bench, group in re.findall(r"python -m bench (\w+) --only (\w+)", text):
+        assert any(group in groups for groups in GROUPS[bench].values()), group
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
