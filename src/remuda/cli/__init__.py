@@ -6,10 +6,12 @@ code. A usage error is exit code 2, and Ctrl-C 130, as in a shell. Any other exc
 traceback.
 """
 
+import atexit
+import gc
 import io
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from remuda.kernel.errors import RemudaError
@@ -62,17 +64,30 @@ def _version() -> int:
     return 0
 
 
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Run the block without garbage collection: imports create many objects, and nearly all of them stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _command(words: list[str]) -> int:
     from inspect import iscoroutine  # noqa: PLC0415  start-up stays light
 
-    from cyclopts import App, CycloptsError  # noqa: PLC0415  importing cyclopts takes longer than printing the version
+    with _without_collection():
+        from cyclopts import App, CycloptsError  # noqa: PLC0415  it takes longer to import than printing the version
 
-    from remuda.cli.app import build_app, usage_message  # noqa: PLC0415  same
-    from remuda.cli.output import library_output  # noqa: PLC0415  same
+        from remuda.cli.app import build_app, usage_message  # noqa: PLC0415  same
+        from remuda.cli.output import library_output  # noqa: PLC0415  same
 
     result: Any = None
+    atexit.register(gc.freeze)  # or the collection at exit would visit every object
     try:
-        command, bound, _ = build_app(words).parse_args(words, exit_on_error=False, print_error=False)
+        with _without_collection():
+            command, bound, _ = build_app(words).parse_args(words, exit_on_error=False, print_error=False)
         is_of_cyclopts = isinstance(getattr(command, "__self__", None), App)
         with library_output() if is_of_cyclopts else nullcontext():
             result = command(*bound.args, **bound.kwargs)

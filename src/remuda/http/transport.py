@@ -16,7 +16,6 @@ from urllib.parse import quote, urlencode
 import httpx2
 import msgspec
 
-from remuda.access.principal import Context
 from remuda.http.remote_errors import error_from
 from remuda.http.schema import Nothing, Parameters
 from remuda.http.sse import EventReader, Received
@@ -29,6 +28,7 @@ from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
 
 if TYPE_CHECKING:
+    from remuda.access.principal import Context
     from remuda.http.routes import AnyRoute
 
 ResponseT = TypeVar("ResponseT")
@@ -37,7 +37,7 @@ ResponseT = TypeVar("ResponseT")
 class ClientCredentials(Protocol):
     """Credentials of a client."""
 
-    def headers(self, context: Context | None) -> Mapping[str, str]:
+    def headers(self, context: "Context | None") -> Mapping[str, str]:
         """Return the headers for a request in this context, or for the service itself if it is None."""
         ...
 
@@ -48,7 +48,7 @@ class BearerCredentials:
     def __init__(self, token: Callable[[], Secret]) -> None:
         self._token = token
 
-    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  the token identifies the caller
+    def headers(self, context: "Context | None") -> Mapping[str, str]:  # noqa: ARG002  the token identifies the caller
         return {"Authorization": f"Bearer {self._token().reveal()}"}
 
 
@@ -58,7 +58,7 @@ class ServiceCredentials:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def headers(self, context: Context | None) -> Mapping[str, str]:
+    def headers(self, context: "Context | None") -> Mapping[str, str]:
         """Return the principal that the service acts for, which pays and is audited, and whether it impersonates it."""
         from remuda.http.authentication import (  # noqa: PLC0415  it imports cryptography
             PrincipalClaim,
@@ -172,7 +172,7 @@ class OutboundRequest:
     target: str
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    context: Context | None = None
+    context: "Context | None" = None
 
     @property
     def is_repeatable(self) -> bool:

@@ -9,16 +9,18 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
-from remuda.access.principal import Context
 from remuda.http.transport import ClientSettings, HttpTransport
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import Malformed, NotFound, PreconditionFailed, RemudaError, Unusable
 from remuda.kernel.randomness import SystemRandomness
+
+if TYPE_CHECKING:
+    from remuda.access.principal import Context
 
 _SETTINGS = ClientSettings(read_s=40.0, silence_s=40.0, attempts=3, first_pause_s=0.2, longest_pause_s=1.0)
 
@@ -26,7 +28,7 @@ _SETTINGS = ClientSettings(read_s=40.0, silence_s=40.0, attempts=3, first_pause_
 class _NoCredentials:
     """Credentials of a transport whose requests bring their own."""
 
-    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  there are none
+    def headers(self, context: "Context | None") -> Mapping[str, str]:  # noqa: ARG002  there are none
         return {}
 
 
