@@ -54,13 +54,8 @@ def backup(
 
         remuda backup /backups/remuda.db --data ./data
 
-    Parameters
-    ----------
-    file
-        File to write.
-    with_keys
-        Copy the keys too, to FILE.keys.json.
-
+    :param file: File to write.
+    :param with_keys: Copy the keys too, to FILE.keys.json.
     """
     directory = DataDirectory(load_configuration(config, data, None).configuration.server.data)
     if not directory.store.exists():
@@ -133,15 +128,9 @@ def restore(
 
         remuda restore /backups/remuda.db --data ./data --move-aside
 
-    Parameters
-    ----------
-    file
-        File that remuda backup wrote.
-    keys
-        Read the keys of the backup from this file, if they are not in the data directory.
-    move_aside
-        Keep the present store under another name.
-
+    :param file: File that remuda backup wrote.
+    :param keys: Read the keys of the backup from this file, if they are not in the data directory.
+    :param move_aside: Keep the present store under another name.
     """
     if not file.is_file():
         raise NotFound("backup", str(file))

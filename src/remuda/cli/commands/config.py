@@ -24,11 +24,7 @@ def show(*, config: ConfigOption = None, data: DataOption = None, listen: str | 
 
         remuda config show --data /var/lib/remuda
 
-    Parameters
-    ----------
-    listen
-        Listen on this HOST:PORT, as for remuda up.
-
+    :param listen: Listen on this HOST:PORT, as for remuda up.
     """
     write(as_toml(load_configuration(config, data, listen)))
 
@@ -40,11 +36,7 @@ def check(*, config: ConfigOption = None, data: DataOption = None, listen: str |
 
         remuda config check --config remuda.toml
 
-    Parameters
-    ----------
-    listen
-        Listen on this HOST:PORT, as for remuda up.
-
+    :param listen: Listen on this HOST:PORT, as for remuda up.
     """
     try:
         found = load_configuration(config, data, listen)

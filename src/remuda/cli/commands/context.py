@@ -38,11 +38,7 @@ def use(name: str, /) -> None:
 
         remuda context use production
 
-    Parameters
-    ----------
-    name
-        Name of the context.
-
+    :param name: Name of the context.
     """
     file = contexts_file()
     found, _ = file.read().find(name)
@@ -57,15 +53,9 @@ async def set(*, organization: str | None = None, project: str | None = None, co
 
         remuda context set --organization acme --project staging
 
-    Parameters
-    ----------
-    organization
-        Work in this organization, by name or id.
-    project
-        Work in this project, by name or id.
-    context
-        Change this context instead of the current one.
-
+    :param organization: Work in this organization, by name or id.
+    :param project: Work in this project, by name or id.
+    :param context: Change this context instead of the current one.
     """
     file = contexts_file()
     name, found = file.read().find(context)

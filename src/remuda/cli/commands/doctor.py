@@ -325,11 +325,7 @@ async def doctor(
 
         remuda doctor --data ./data
 
-    Parameters
-    ----------
-    listen
-        Check this HOST:PORT, as for remuda up.
-
+    :param listen: Check this HOST:PORT, as for remuda up.
     """
     findings = [each async for each in run_checks(load_configuration(config, data, listen), SystemClock())]
     write(as_json(findings) if output == "json" else as_text(findings))

@@ -28,11 +28,7 @@ def openapi(service: str, /) -> None:
 
         remuda openapi compute > compute.json
 
-    Parameters
-    ----------
-    service
-        Name of the service, or process for the endpoints of the process itself.
-
+    :param service: Name of the service, or process for the endpoints of the process itself.
     """
     known = tables()
     if service not in known:

@@ -13,11 +13,7 @@ async def list(*, region: str | None = None, output: Output = "table", scope: Sc
 
         remuda flavor list --region sim-north
 
-    Parameters
-    ----------
-    region
-        List only the flavors of this region, by name or id.
-
+    :param region: List only the flavors of this region, by name or id.
     """
     async with scope.open() as api:
         await list_offers(api, FLAVOR, region, output)
@@ -32,13 +28,8 @@ async def show(
 
         remuda flavor show sim-small-1 --region sim-north
 
-    Parameters
-    ----------
-    flavor
-        Name or id of the flavor.
-    region
-        Show the flavor of this region, by name or id. Needed only if several regions have it.
-
+    :param flavor: Name or id of the flavor.
+    :param region: Show the flavor of this region, by name or id. Needed only if several regions have it.
     """
     async with scope.open() as api:
         await show_offer(api, FLAVOR, flavor, region, output)

@@ -25,11 +25,7 @@ async def list(*, region: str | None = None, output: Output = "table", scope: Sc
 
         remuda image list --region sim-north
 
-    Parameters
-    ----------
-    region
-        List only the images of this region, by name or id.
-
+    :param region: List only the images of this region, by name or id.
     """
     async with scope.open() as api:
         await list_offers(api, IMAGE, region, output)
@@ -44,13 +40,8 @@ async def show(
 
         remuda image show ubuntu-22.04-amd64 --region sim-north
 
-    Parameters
-    ----------
-    image
-        Name or id of the image.
-    region
-        Show the image of this region, by name or id. Needed only if several regions have it.
-
+    :param image: Name or id of the image.
+    :param region: Show the image of this region, by name or id. Needed only if several regions have it.
     """
     async with scope.open() as api:
         await show_offer(api, IMAGE, image, region, output)
@@ -79,23 +70,13 @@ async def import_(
         remuda image import noble --region sim-north --distro ubuntu \
             --release 24.04 --url https://images.example.com/noble.raw --wait
 
-    Parameters
-    ----------
-    name
-        Name of the image.
-    region
-        Import the image into this region, by name or id.
-    url
-        Fetch the image from this public http or https URL: a raw disk with a master boot record.
-    distro
-        Set the distribution, such as ubuntu.
-    family
-        Set the package family, such as debian or redhat.
-    architecture
-        Set the architecture that the image is built for.
-    virtualization
-        Set the kind of machine that the image runs on.
-
+    :param name: Name of the image.
+    :param region: Import the image into this region, by name or id.
+    :param url: Fetch the image from this public http or https URL: a raw disk with a master boot record.
+    :param distro: Set the distribution, such as ubuntu.
+    :param family: Set the package family, such as debian or redhat.
+    :param architecture: Set the architecture that the image is built for.
+    :param virtualization: Set the kind of machine that the image runs on.
     """
     spec = ImageCreateSpec(
         uri=Secret(url),
@@ -120,13 +101,8 @@ async def delete(
 
         remuda image delete noble --yes
 
-    Parameters
-    ----------
-    image
-        Name or id of the image.
-    region
-        Delete the image of this region, by name or id. Needed only if several regions have it.
-
+    :param image: Name or id of the image.
+    :param region: Delete the image of this region, by name or id. Needed only if several regions have it.
     """
     async with scope.open() as api:
         found = await find_offer(api, IMAGE, image, region)

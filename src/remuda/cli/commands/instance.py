@@ -65,11 +65,7 @@ async def list_(
 
         remuda instance list --network lab
 
-    Parameters
-    ----------
-    network
-        List only the instances on this network, by name or id.
-
+    :param network: List only the instances on this network, by name or id.
     """
     async with scope.open() as api:
         more = {} if network is None else {"networkID": await find_id(api, NETWORK, network)}
@@ -83,11 +79,7 @@ async def show(instance: str, /, *, output: Output = "table", scope: ScopeOption
 
         remuda instance show web -o yaml
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-
+    :param instance: Name or id of the instance.
     """
     async with scope.open() as api:
         await _show(api, await find(api, INSTANCE, instance), output)
@@ -222,17 +214,10 @@ async def create(
         remuda instance create web --network lab --flavor sim-small-1 \
             --image ubuntu-22.04-amd64 --public-ip --wait
 
-    Parameters
-    ----------
-    name
-        Name of the instance, unique on its network.
-    network
-        Connect the instance to this network, by name or id. The instance is in its region.
-    flavor
-        Use this flavor, by name or id; see remuda flavor list.
-    image
-        Boot from this image, by name or id; see remuda image list.
-
+    :param name: Name of the instance, unique on its network.
+    :param network: Connect the instance to this network, by name or id. The instance is in its region.
+    :param flavor: Use this flavor, by name or id; see remuda flavor list.
+    :param image: Boot from this image, by name or id; see remuda image list.
     """
     async with scope.open() as api:
         project = api.require_project()
@@ -259,11 +244,7 @@ async def delete(
 
         remuda instance delete web --yes --wait
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-
+    :param instance: Name or id of the instance.
     """
     async with scope.open() as api:
         lost = " with its disk and its addresses"
@@ -347,11 +328,7 @@ async def plan(
 
         remuda instance plan web --flavor sim-small-2
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-
+    :param instance: Name or id of the instance.
     """
     change = InstanceChange(flavor=flavor, image=image, options=options, metadata=metadata)
     async with scope.open() as api:
@@ -382,11 +359,7 @@ async def update(
 
         remuda instance update web --flavor sim-small-2 --wait
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-
+    :param instance: Name or id of the instance.
     """
     change = InstanceChange(flavor=flavor, image=image, options=options, metadata=metadata)
     async with scope.open() as api:

@@ -41,11 +41,7 @@ async def start(instance: str, /, *, wait: WaitOptions = NO_WAIT, scope: ScopeOp
 
         remuda instance start web --wait
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-
+    :param instance: Name or id of the instance.
     """
     async with scope.open() as api:
         found = await _post(api, instance, "start")
@@ -59,11 +55,7 @@ async def stop(instance: str, /, *, wait: WaitOptions = NO_WAIT, scope: ScopeOpt
 
         remuda instance stop web --wait
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-
+    :param instance: Name or id of the instance.
     """
     async with scope.open() as api:
         found = await _post(api, instance, "stop")
@@ -77,13 +69,8 @@ async def reboot(instance: str, /, *, hard: Flag = False, scope: ScopeOptions = 
 
         remuda instance reboot web --hard
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-    hard
-        Cut the power instead of asking the operating system to reboot.
-
+    :param instance: Name or id of the instance.
+    :param hard: Cut the power instead of asking the operating system to reboot.
     """
     async with scope.open() as api:
         found = await _post(api, instance, "reboot", {"hard": "true"} if hard else {})
@@ -106,13 +93,8 @@ async def snapshot(
 
         remuda instance snapshot web web-backup --wait
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-    name
-        Name of the image.
-
+    :param instance: Name or id of the instance.
+    :param name: Name of the image.
     """
     async with scope.open() as api:
         found = await find(api, INSTANCE, instance)
@@ -129,13 +111,8 @@ async def console(instance: str, /, *, open: Flag = False, scope: ScopeOptions =
 
         remuda instance console web --open
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-    open
-        Open the console in a browser, too.
-
+    :param instance: Name or id of the instance.
+    :param open: Open the console in a browser, too.
     """
     async with scope.open() as api:
         url = (await _get(api, instance, "consolesession", ConsoleSessionRead)).url
@@ -153,13 +130,8 @@ async def output(instance: str, /, *, lines: int | None = None, scope: ScopeOpti
 
         remuda instance output web --lines 20
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-    lines
-        Print only the last lines. The default is all that is stored.
-
+    :param instance: Name or id of the instance.
+    :param lines: Print only the last lines. The default is all that is stored.
     """
     query = {} if lines is None else {"length": str(checked_number("--lines", lines, _MAX_LINES))}
     async with scope.open() as api:
@@ -175,13 +147,8 @@ async def ssh_key(instance: str, /, *, save: Path | None = None, scope: ScopeOpt
 
         remuda instance ssh-key web --save web.key
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance.
-    save
-        Write the key to this new file, for ssh -i, instead of printing it.
-
+    :param instance: Name or id of the instance.
+    :param save: Write the key to this new file, for ssh -i, instead of printing it.
     """
     async with scope.open() as api:
         key = (await _get(api, instance, "sshkey", SshKeyRead)).private_key.reveal()
@@ -252,13 +219,8 @@ async def timeline(
 
         remuda instance timeline web --limit 20
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance; of a deleted one, its id.
-    limit
-        Show this many of the latest events.
-
+    :param instance: Name or id of the instance; of a deleted one, its id.
+    :param limit: Show this many of the latest events.
     """
     checked_number("--limit", limit, _MAX_EVENTS)
     async with scope.open() as api:
@@ -279,11 +241,7 @@ async def explain(instance: str, /, *, output: Output = "table", scope: ScopeOpt
 
         remuda instance explain web
 
-    Parameters
-    ----------
-    instance
-        Name or id of the instance; of a deleted one, its id.
-
+    :param instance: Name or id of the instance; of a deleted one, its id.
     """
     async with scope.open() as api:
         path = f"{INSTANCE.path}/{await _id(api, instance)}/explain"

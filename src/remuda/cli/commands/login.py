@@ -55,19 +55,12 @@ async def login(
         remuda login http://127.0.0.1:8080
         remuda login --credentials data/credentials.json
 
-    Parameters
-    ----------
-    url
-        URL of Remuda. The default is http://127.0.0.1:8080, or the URL in the credentials.
-    name
-        Save the login under this context name.
-    credentials
-        Log in as the service account of this credentials.json, which remuda up writes, without a browser.
-    organization
-        Work in this organization, by name or id. Needed only if there are several.
-    project
-        Work in this project, by name or id. Needed only if there are several.
-
+    :param url: URL of Remuda. The default is http://127.0.0.1:8080, or the URL in the credentials.
+    :param name: Save the login under this context name.
+    :param credentials: Log in as the service account of this credentials.json, which remuda up writes, without a
+        browser.
+    :param organization: Work in this organization, by name or id. Needed only if there are several.
+    :param project: Work in this project, by name or id. Needed only if there are several.
     """
     if not name:
         raise Invalid("--name", "is empty", remedy="give the login a name such as work")
@@ -94,11 +87,7 @@ async def logout(name: str | None = None, /) -> None:
 
         remuda logout
 
-    Parameters
-    ----------
-    name
-        Name of the context. The default is the current one.
-
+    :param name: Name of the context. The default is the current one.
     """
     file = contexts_file()
     found, context = file.read().find(name)

@@ -54,11 +54,7 @@ async def show(network: str, /, *, output: Output = "table", scope: ScopeOptions
 
         remuda network show lab
 
-    Parameters
-    ----------
-    network
-        Name or id of the network.
-
+    :param network: Name or id of the network.
     """
     async with scope.open() as api:
         await show_resource(api, NETWORK, await find(api, NETWORK, network), output)
@@ -82,17 +78,10 @@ async def create(
 
         remuda network create lab --region sim-north --prefix 10.1.0.0/24 --wait
 
-    Parameters
-    ----------
-    name
-        Name of the network.
-    region
-        Create the network in this region, by name or id.
-    prefix
-        Use addresses of this IPv4 prefix, /24 or larger.
-    dns
-        Use this name server; the default is the provider's. Repeat it for more servers.
-
+    :param name: Name of the network.
+    :param region: Create the network in this region, by name or id.
+    :param prefix: Use addresses of this IPv4 prefix, /24 or larger.
+    :param dns: Use this name server; the default is the provider's. Repeat it for more servers.
     """
     _check_prefix(prefix)
     _check_servers(dns)
@@ -125,13 +114,8 @@ async def update(
 
         remuda network update lab --dns 192.0.2.53
 
-    Parameters
-    ----------
-    network
-        Name or id of the network.
-    dns
-        Use this name server instead of the present ones. Repeat it for more servers.
-
+    :param network: Name or id of the network.
+    :param dns: Use this name server instead of the present ones. Repeat it for more servers.
     """
     _check_servers(dns or ())
 
@@ -153,11 +137,7 @@ async def delete(
 
         remuda network delete lab --yes
 
-    Parameters
-    ----------
-    network
-        Name or id of the network.
-
+    :param network: Name or id of the network.
     """
     async with scope.open() as api, naming_users(api, NETWORK, network):
         await delete_resource(api, NETWORK, network, yes=yes, wait=wait)

@@ -78,11 +78,7 @@ async def set(  # noqa: A001  the command's name
 
         remuda quota set servers=20 filestorage=2TiB --scope project
 
-    Parameters
-    ----------
-    limits
-        Limits such as servers=20 or filestorage=2TiB; without a unit, bytes. Other limits stay unchanged.
-
+    :param limits: Limits such as servers=20 or filestorage=2TiB; without a unit, bytes. Other limits stay unchanged.
     """
     requested = {each.kind: each for each in map(parse_limit, limits)}
     if not requested:

@@ -26,11 +26,7 @@ async def show(region: str, /, *, output: Output = "table", scope: ScopeOptions 
 
         remuda region show sim-north
 
-    Parameters
-    ----------
-    region
-        Name or id of the region.
-
+    :param region: Name or id of the region.
     """
     async with scope.open() as api:
         await show_resource(api, REGION, await find(api, REGION, region), output)

@@ -56,11 +56,7 @@ async def list(  # noqa: A001  the command's name
 
         remuda security-group list --network lab
 
-    Parameters
-    ----------
-    network
-        List only the groups of this network, by name or id.
-
+    :param network: List only the groups of this network, by name or id.
     """
     async with scope.open() as api:
         more = {} if network is None else {"networkID": await find_id(api, NETWORK, network)}
@@ -74,11 +70,7 @@ async def show(group: str, /, *, output: Output = "table", scope: ScopeOptions =
 
         remuda security-group show web
 
-    Parameters
-    ----------
-    group
-        Name or id of the security group.
-
+    :param group: Name or id of the security group.
     """
     async with scope.open() as api:
         await show_resource(api, SECURITY_GROUP, await find(api, SECURITY_GROUP, group), output)
@@ -101,13 +93,8 @@ async def create(
 
         remuda security-group create web --network lab --allow "ingress tcp 443"
 
-    Parameters
-    ----------
-    name
-        Name of the security group.
-    network
-        Create the group for instances on this network, by name or id.
-
+    :param name: Name of the security group.
+    :param network: Create the group for instances on this network, by name or id.
     """
     rules = tuple(map(parse_rule, allow))
     async with scope.open() as api:
@@ -135,13 +122,8 @@ async def update(
         remuda security-group update web --allow "ingress tcp 443" \
             --remove-rule "ingress tcp 80"
 
-    Parameters
-    ----------
-    group
-        Name or id of the security group.
-    remove_rule
-        Remove this rule, as show prints it. Repeat it for more rules.
-
+    :param group: Name or id of the security group.
+    :param remove_rule: Remove this rule, as show prints it. Repeat it for more rules.
     """
     added = tuple(map(parse_rule, allow))
     removed = tuple(parse_rule(text, "--remove-rule") for text in remove_rule)
@@ -165,11 +147,7 @@ async def delete(
 
         remuda security-group delete web --yes
 
-    Parameters
-    ----------
-    group
-        Name or id of the security group.
-
+    :param group: Name or id of the security group.
     """
     async with scope.open() as api, naming_users(api, SECURITY_GROUP, group):
         await delete_resource(api, SECURITY_GROUP, group, yes=yes, wait=wait)

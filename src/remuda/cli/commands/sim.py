@@ -88,11 +88,7 @@ def fail(server: ServerArgument, /, *, reason: str = "the host failed", options:
 
         remuda sim fail web --reason "disk error" --data ./data
 
-    Parameters
-    ----------
-    reason
-        Report this reason.
-
+    :param reason: Report this reason.
     """
     _apply(server, options, lambda operator: operator.fail(server, reason), "has failed")
 

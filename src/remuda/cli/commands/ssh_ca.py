@@ -32,11 +32,7 @@ async def show(authority: str, /, *, output: Output = "table", scope: ScopeOptio
 
         remuda ssh-ca show team
 
-    Parameters
-    ----------
-    authority
-        Name or id of the authority.
-
+    :param authority: Name or id of the authority.
     """
     async with scope.open() as api:
         await show_resource(api, SSH_CA, await find(api, SSH_CA, authority), output)
@@ -57,13 +53,8 @@ async def create(
 
         remuda ssh-ca create team --key ca.pub
 
-    Parameters
-    ----------
-    name
-        Name of the authority.
-    key
-        Read its public key from this file. Private keys are never sent.
-
+    :param name: Name of the authority.
+    :param key: Read its public key from this file. Private keys are never sent.
     """
     public = _read_public_key(key)
     async with scope.open() as api:
@@ -80,11 +71,7 @@ async def delete(authority: str, /, *, yes: Yes = False, scope: ScopeOptions = D
 
         remuda ssh-ca delete team --yes
 
-    Parameters
-    ----------
-    authority
-        Name or id of the authority.
-
+    :param authority: Name or id of the authority.
     """
     async with scope.open() as api, naming_users(api, SSH_CA, authority):
         await delete_resource(api, SSH_CA, authority, yes=yes, wait=NO_WAIT)

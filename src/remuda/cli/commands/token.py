@@ -106,17 +106,10 @@ async def issue(
 
         remuda token issue --subject admin@remuda.local --data ./data
 
-    Parameters
-    ----------
-    subject
-        Issue the token for this user, by e-mail address or id.
-    lifetime
-        Let the token expire after this time, at most an hour, such as 5m or 1h.
-    reason
-        Record this reason in the audit log.
-    listen
-        Expect remuda up at this HOST:PORT, if it does not run now and moves to another address.
-
+    :param subject: Issue the token for this user, by e-mail address or id.
+    :param lifetime: Let the token expire after this time, at most an hour, such as 5m or 1h.
+    :param reason: Record this reason in the audit log.
+    :param listen: Expect remuda up at this HOST:PORT, if it does not run now and moves to another address.
     """
     life = parse_duration(lifetime)
     if life is None or not life or life > MAX_LIFETIME:

@@ -38,16 +38,11 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
 
         remuda up --data ./data --listen 127.0.0.1:8080
 
-    Parameters
-    ----------
-    data
-        Keep the store, its keys and credentials.json in this directory, which is created if it does not exist. The
-        default is $XDG_DATA_HOME/remuda, usually ~/.local/share/remuda.
-    listen
-        Listen on this HOST:PORT. The default is 127.0.0.1:8080; port 0 takes a free port.
-    config
-        Read the configuration from this TOML file. The default is remuda.toml in the data directory, if it exists.
-
+    :param data: Keep the store, its keys and credentials.json in this directory, which is created if it does not exist.
+        The default is $XDG_DATA_HOME/remuda, usually ~/.local/share/remuda.
+    :param listen: Listen on this HOST:PORT. The default is 127.0.0.1:8080; port 0 takes a free port.
+    :param config: Read the configuration from this TOML file. The default is remuda.toml in the data directory, if it
+        exists.
     """
     configuration = load_configuration(config, data, listen).configuration
     check(configuration)
