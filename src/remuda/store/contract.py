@@ -8,7 +8,7 @@ of them, because each change of its result changes an object that is, or was, fo
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -54,6 +54,19 @@ def indexed(kind: type[Resource], index: str, value: str) -> Dependency:
 ItemT = TypeVar("ItemT")
 View = Callable[[ResourceT], bytes]
 """Renders an object for readers. The store caches the result until the object changes."""
+
+
+class ListOptions(TypedDict, total=False):
+    """Options of a list. Without any, it returns all objects of a kind."""
+
+    labels: Mapping[str, str] | None
+    """Labels that the objects have."""
+    index: tuple[str, str] | None
+    """A declared index and the value that the objects have in it."""
+    limit: int | None
+    """Largest number of objects of the page."""
+    after: str | None
+    """The token of the page, from the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,40 +162,17 @@ class Store(Protocol):
         """Return the rendered object, from the cache if possible."""
         ...
 
-    async def list(
-        self,
-        kind: type[ResourceT],
-        *,
-        labels: Mapping[str, str] | None = None,
-        index: tuple[str, str] | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Page[ResourceT]:
-        """Return the objects that have all `labels` and this value in a declared index."""
+    async def list(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[ResourceT]:
+        """Return the objects that match the options, in pages if `limit` is given."""
         ...
 
     async def list_views(
-        self,
-        kind: type[ResourceT],
-        view: View[ResourceT],
-        *,
-        labels: Mapping[str, str] | None = None,
-        index: tuple[str, str] | None = None,
-        limit: int | None = None,
-        after: str | None = None,
+        self, kind: type[ResourceT], view: View[ResourceT], **options: Unpack[ListOptions]
     ) -> Page[bytes]:
         """Return the objects of `list`, rendered."""
         ...
 
-    async def list_names(
-        self,
-        kind: type[ResourceT],
-        *,
-        labels: Mapping[str, str] | None = None,
-        index: tuple[str, str] | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Page[str]:
+    async def list_names(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[str]:
         """Return the names of the objects of `list`. No object is decoded, so an unreadable one is no obstacle."""
         ...
 

@@ -250,10 +250,10 @@ class Reader:
         kind: Kind[Any],
         read: Callable[[Sequence[str]], Sequence[ItemT]],
         *,
-        labels: Mapping[str, str] | None,
-        index: tuple[str, str] | None,
-        limit: int | None,
-        after: str | None,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
     ) -> Page[ItemT]:
         """Return a page. `read` returns the items for some names."""
         check_selector(labels or {})

@@ -6,11 +6,11 @@ A watch is a cursor that follows a feed, and reads the history in the tables if 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
-from remuda.store.contract import Bookmark, Change, Dependency, Event, Page, Referrer, View
+from remuda.store.contract import Bookmark, Change, Dependency, Event, ListOptions, Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
 from remuda.store.objects import Resource, ResourceT, at_version
@@ -123,58 +123,24 @@ class Reads:
         with self._reader.storage:
             return self._reader.view(self.registry.of(kind), name, view)
 
-    async def list(
-        self,
-        kind: type[ResourceT],
-        *,
-        labels: Mapping[str, str] | None = None,
-        index: tuple[str, str] | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Page[ResourceT]:
+    async def list(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[ResourceT]:
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
-            return await reader.page(
-                of,
-                lambda names: [reader.get(of, name) for name in names],
-                labels=labels,
-                index=index,
-                limit=limit,
-                after=after,
-            )
+            return await reader.page(of, lambda names: [reader.get(of, name) for name in names], **options)
 
     async def list_views(
-        self,
-        kind: type[ResourceT],
-        view: View[ResourceT],
-        *,
-        labels: Mapping[str, str] | None = None,
-        index: tuple[str, str] | None = None,
-        limit: int | None = None,
-        after: str | None = None,
+        self, kind: type[ResourceT], view: View[ResourceT], **options: Unpack[ListOptions]
     ) -> Page[bytes]:
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
-            return await reader.page(
-                of, lambda names: reader.views(of, names, view), labels=labels, index=index, limit=limit, after=after
-            )
+            return await reader.page(of, lambda names: reader.views(of, names, view), **options)
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self._reader.change_counter(dependencies)
 
-    async def list_names(
-        self,
-        kind: type[ResourceT],
-        *,
-        labels: Mapping[str, str] | None = None,
-        index: tuple[str, str] | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Page[str]:
-        """Return the names of the objects of `list`. No object is decoded, so an unreadable one is no obstacle."""
-        of, reader = self.registry.of(kind), self._reader
-        with reader.storage:
-            return await reader.page(of, list, labels=labels, index=index, limit=limit, after=after)
+    async def list_names(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[str]:
+        with self._reader.storage:
+            return await self._reader.page(self.registry.of(kind), list, **options)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         with self._reader.storage:
