@@ -1,11 +1,12 @@
 """Conversion of the configuration into the settings of the process, identity, region and compute."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,11 +14,9 @@ from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
 from remuda.config.schema import (
-    BearerTrustConfig,
     ClusterConfig,
     ClusterNodeConfig,
     Configuration,
-    IdentityConfig,
     IdentityProviderConfig,
     NodeGpuConfig,
     PhysicalNetworkConfig,
@@ -57,17 +56,14 @@ from remuda.region.kinds.regions import (
 )
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 
-_SAME = (
-    "create_attempts",
-    "poll_idle",
-    "poll_busy",
-    "initial_polls_per_second",
-    "checks_per_second",
-    "addresses_low_percent",
-    "image_size_gib",
-    "image_targets",
-)
 _NO_DELAY = timedelta(0)
+SettingsT = TypeVar("SettingsT")
+
+
+def _settings(target: Callable[..., SettingsT], section: Any, **own: Any) -> SettingsT:
+    """Return settings with their own values, and with the values that have the same name in the section."""
+    shared = signature(target).parameters.keys() & {each.name for each in dataclasses.fields(section)}
+    return target(**{name: getattr(section, name) for name in shared - own.keys()}, **own)
 
 
 def catalogues(section: RegionConfig) -> Mapping[str, SimCatalogue]:
@@ -94,12 +90,13 @@ def region_settings(configuration: Configuration, *, url: str) -> RegionSettings
         if specs[name].provider != "simulated":
             raise _wrong(f"physical_networks.{name}", "names a region without networks: leave it out")
         specs[name] = replace(specs[name], openstack=_physical(f"physical_networks.{name}", physical))
-    return RegionSettings(
+    return _settings(
+        RegionSettings,
+        section,
         url=f"{url}/region",
         identity_url=configuration.identity.issuer or f"{url}/identity",
         regions=tuple(_region(name, spec, section.private.get(name, ())) for name, spec in specs.items()),
         absence_delay=_NO_DELAY if section.instant else section.absence_delay,
-        **{name: getattr(section, name) for name in _SAME},
     )
 
 
@@ -172,13 +169,7 @@ def _node(node: ClusterNodeConfig) -> KubernetesNode:
 
 
 def _gpu(gpu: NodeGpuConfig) -> Gpu:
-    return Gpu(
-        vendor=gpu.vendor,  # type: ignore[arg-type]  # checked when it was read
-        model=gpu.model,
-        physical_count=gpu.physical_count,
-        logical_count=gpu.logical_count,
-        memory=gpu.memory_gib * GIB,
-    )
+    return _settings(Gpu, gpu, memory=gpu.memory_gib * GIB)
 
 
 def _check_cluster(region: ConfiguredRegion) -> None:
@@ -241,29 +232,20 @@ def identity_settings(configuration: Configuration, *, url: str) -> IdentitySett
     """Return identity's settings, in a process that clients reach at `url`. The first user is an administrator."""
     section = configuration.identity
     administrators = dict.fromkeys([*section.platform_administrators, section.bootstrap.administrator])
-    return IdentitySettings(
-        **_same(section),
+    return _settings(
+        IdentitySettings,
+        section,
         issuer=section.issuer or f"{url}/identity",
         platform_administrators=tuple(administrators),
-        role_bindings=tuple(
-            RoleBinding(subject=each.subject, roles=each.roles, issuer=each.issuer) for each in section.role_bindings
-        ),
-        group_bindings=tuple(
-            GroupBinding(issuer=each.issuer, group=each.group, roles=each.roles) for each in section.group_bindings
-        ),
+        role_bindings=tuple(_settings(RoleBinding, each) for each in section.role_bindings),
+        group_bindings=tuple(_settings(GroupBinding, each) for each in section.group_bindings),
         system_accounts={name: _account(name, each) for name, each in section.system_accounts.items()},
         providers={name: _provider(name, each) for name, each in section.providers.items()},
     )
 
 
 def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
-    section = configuration.identity.bootstrap
-    return BootstrapSettings(
-        administrator=section.administrator,
-        password=section.password,
-        organization=section.organization,
-        project=section.project,
-    )
+    return _settings(BootstrapSettings, configuration.identity.bootstrap)
 
 
 def check(configuration: Configuration) -> None:
@@ -281,15 +263,6 @@ def check(configuration: Configuration) -> None:
     except Invalid as error:
         section = "identity.bootstrap" if error.field == "password" else "identity"
         raise Misconfigured((f"{section}.{error.message.removeprefix('identity.')}",)) from None
-
-
-_CONVERTED = {"issuer", "platform_administrators", "role_bindings", "group_bindings", "system_accounts", "providers"}
-
-
-def _same(section: IdentityConfig) -> dict[str, Any]:
-    """Return the values that have the same name and form on both sides."""
-    names = {each.name for each in dataclasses.fields(IdentitySettings)} - _CONVERTED
-    return {name: getattr(section, name) for name in names}
 
 
 def _account(name: str, account: SystemAccountConfig) -> SystemAccount:
@@ -313,12 +286,12 @@ def _check_key(name: str, pem: str) -> None:
 
 
 def _provider(name: str, provider: IdentityProviderConfig) -> PlatformProvider:
-    return PlatformProvider(
-        issuer=provider.issuer,
-        type=provider.type,  # type: ignore[arg-type]  # checked when it was read
-        client_id=provider.client_id,
+    trust = provider.bearer_trust
+    return _settings(
+        PlatformProvider,
+        provider,
         client_secret=_client_secret(f"providers.{name}", provider),
-        bearer_trust=None if provider.bearer_trust is None else _trust(provider.bearer_trust),
+        bearer_trust=None if trust is None else _settings(BearerTrust, trust),
     )
 
 
@@ -335,10 +308,6 @@ def _client_secret(location: str, provider: IdentityProviderConfig) -> Secret | 
     return Secret(read.strip())
 
 
-def _trust(trust: BearerTrustConfig) -> BearerTrust:
-    return BearerTrust(**{each.name: getattr(trust, each.name) for each in dataclasses.fields(trust)})
-
-
 def _read_file(location: str, path: Path, *, remedy: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -349,11 +318,5 @@ def _read_file(location: str, path: Path, *, remedy: str) -> str:
 
 def compute_settings(configuration: Configuration, *, url: str) -> ComputeSettings:
     """Return compute's settings, in a process that clients reach at `url`."""
-    section = configuration.compute
-    return ComputeSettings(
-        url=f"{url}/compute",
-        identity_url=configuration.identity.issuer or f"{url}/identity",
-        absence_delay=section.absence_delay,
-        monitor_interval=section.monitor_interval,
-        stalled_after=section.stalled_after,
-    )
+    issuer = configuration.identity.issuer or f"{url}/identity"
+    return _settings(ComputeSettings, configuration.compute, url=f"{url}/compute", identity_url=issuer)
