@@ -5,9 +5,10 @@ accounts as in separate processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from remuda.access.principal import Principal
@@ -41,7 +42,7 @@ from remuda.region.kinds.common import GIB
 from remuda.region.port import RegionApi
 from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
-from remuda.service import ServicePorts
+from remuda.service import ServiceApp, ServicePorts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,8 @@ async def run_identity(
     """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
     settings = effect.identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
-        identity = IdentityApp(_ports(process, configuration.server, settings, fetch, metrics))
+        common = _common_ports(process, configuration.server, metrics)
+        identity = IdentityApp(IdentityPorts(**common, fetch=fetch, settings=settings))
         first = BootstrapRun(
             store=process.store,
             clock=process.clock,
@@ -111,24 +113,34 @@ async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
         await fetch.close()
 
 
-def _ports(
-    process: ProcessPorts, server: ServerConfig, settings: IdentitySettings, fetch: Fetcher, metrics: ServiceMetrics
-) -> IdentityPorts:
-    return IdentityPorts(
-        store=process.store,
-        log=process.store,
-        clock=process.clock,
-        randomness=process.randomness,
-        sealer=process.sealer,
-        fetch=fetch,
-        settings=settings,
-        metrics=process.metrics,
-        operation_metrics=metrics.operations,
-        closing=process.closing,
-        reporter=metrics.controllers,
-        rate=effect.rate_limit(server),
-        api=effect.api_settings(server),
-    )
+def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceMetrics) -> dict[str, Any]:
+    """Return the ports that all services have in common, by name."""
+    return {
+        "store": process.store,
+        "log": process.store,
+        "clock": process.clock,
+        "randomness": process.randomness,
+        "sealer": process.sealer,
+        "metrics": process.metrics,
+        "operation_metrics": metrics.operations,
+        "closing": process.closing,
+        "reporter": metrics.controllers,
+        "rate": effect.rate_limit(server),
+        "api": effect.api_settings(server),
+    }
+
+
+AppT = TypeVar("AppT", bound=ServiceApp[Any, Any])
+
+
+@asynccontextmanager
+async def _running(app: AppT) -> AsyncIterator[AppT]:
+    """Start a service, and stop it after the block."""
+    try:
+        await app.start()
+        yield app
+    finally:
+        await app.stop()
 
 
 def identity_client(identity: IdentityApp, name: str) -> QuotaClient:
@@ -168,8 +180,7 @@ def _service(identity: IdentityApp, name: str) -> ServicePrincipal:
 _REGION = "unikorn-region"
 
 
-@asynccontextmanager
-async def run_region(
+def run_region(
     process: ProcessPorts,
     server: ServerConfig,
     settings: RegionSettings,
@@ -177,38 +188,21 @@ async def run_region(
     *,
     identity: IdentityApp,
     providers: ProviderSource,
-) -> AsyncIterator[RegionApp]:
-    region = RegionApp(
-        RegionPorts(
-            store=process.store,
-            log=process.store,
-            clock=process.clock,
-            randomness=process.randomness,
-            sealer=process.sealer,
-            authenticator=identity.authenticator,
-            identity=identity_client(identity, _REGION),
-            providers=providers,
-            settings=settings,
-            metrics=process.metrics,
-            operation_metrics=metrics.operations,
-            closing=process.closing,
-            reporter=metrics.controllers,
-            rate=effect.rate_limit(server),
-            api=effect.api_settings(server),
-        )
+) -> AbstractAsyncContextManager[RegionApp]:
+    ports = RegionPorts(
+        **_common_ports(process, server, metrics),
+        authenticator=identity.authenticator,
+        identity=identity_client(identity, _REGION),
+        providers=providers,
+        settings=settings,
     )
-    try:
-        await region.start()
-        yield region
-    finally:
-        await region.stop()
+    return _running(RegionApp(ports))
 
 
 _COMPUTE = "unikorn-compute"
 
 
-@asynccontextmanager
-async def run_compute(
+def run_compute(
     process: ProcessPorts,
     server: ServerConfig,
     settings: ComputeSettings,
@@ -216,31 +210,15 @@ async def run_compute(
     *,
     identity: IdentityApp,
     region: RegionApp,
-) -> AsyncIterator[ComputeApp]:
-    compute = ComputeApp(
-        ComputePorts(
-            store=process.store,
-            log=process.store,
-            clock=process.clock,
-            randomness=process.randomness,
-            sealer=process.sealer,
-            authenticator=identity.authenticator,
-            identity=identity_client(identity, _COMPUTE),
-            region=region_client(identity, region, _COMPUTE),
-            settings=settings,
-            metrics=process.metrics,
-            operation_metrics=metrics.operations,
-            closing=process.closing,
-            reporter=metrics.controllers,
-            rate=effect.rate_limit(server),
-            api=effect.api_settings(server),
-        )
+) -> AbstractAsyncContextManager[ComputeApp]:
+    ports = ComputePorts(
+        **_common_ports(process, server, metrics),
+        authenticator=identity.authenticator,
+        identity=identity_client(identity, _COMPUTE),
+        region=region_client(identity, region, _COMPUTE),
+        settings=settings,
     )
-    try:
-        await compute.start()
-        yield compute
-    finally:
-        await compute.stop()
+    return _running(ComputeApp(ports))
 
 
 _DISTRO = "ubuntu"
