@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.app.console import console_in_front
+from remuda.app.services import console_in_front
 from remuda.compute.app import TABLE
 from remuda.config.schema import ServerConfig
 from remuda.datadir import DataDirectory

@@ -7,8 +7,7 @@ import pytest
 
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.kubernetes.kubeconfig import source_of
-from remuda.providers.kubernetes.provider import NODE_CLASS, Node, NodeClass, flavors_of
+from remuda.providers.kubernetes.provider import NODE_CLASS, Node, NodeClass, flavors_of, source_of
 
 SMALL = NodeClass(id="small", name="Small", cpus=4, memory_bytes=1 << 30, disk_bytes=10**9)
 OPEN = NodeClass(id="open", name="Open", memory_bytes=1 << 30, disk_bytes=10**9)

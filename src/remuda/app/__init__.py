@@ -8,9 +8,16 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from remuda.app.console import console_in_front
 from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, open_providers, screens_api
-from remuda.app.services import ServiceMetrics, StartMessages, example_instance, run_compute, run_identity, run_region
+from remuda.app.services import (
+    ServiceMetrics,
+    StartMessages,
+    console_in_front,
+    example_instance,
+    run_compute,
+    run_identity,
+    run_region,
+)
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config import settings as effect

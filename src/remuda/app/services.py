@@ -1,17 +1,17 @@
-"""Services of a process: identity, region and compute, started side by side.
+"""Services of a process: identity, region and compute, started side by side, and the console in front of them.
 
 They reach each other without the network, through the same clients and with the permissions of the same service
 accounts as in separate processes.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.clients.delegation import Delegation, ServicePrincipal
 from remuda.clients.transport import local
 from remuda.clients.watch import LocalWatch
@@ -20,11 +20,17 @@ from remuda.compute.ports import ComputePorts, RegionClient
 from remuda.compute.settings import ComputeSettings
 from remuda.config import settings as effect
 from remuda.config.schema import Configuration, ServerConfig
+from remuda.console.app import Console, ConsolePages, ConsolePorts
+from remuda.http.asgi import ASGIApp
+from remuda.http.ratelimit import RateLimiter
+from remuda.http.responses import Collection
+from remuda.http.server.health import Mounted, ProcessPages
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import BootstrapRun, FirstLogin
 from remuda.identity.credentials import CredentialsFile, ExampleInstance
 from remuda.identity.federation.provider_client import Fetcher, is_loopback
+from remuda.identity.login.browser_sessions import BrowserAuthenticator
 from remuda.identity.port import IdentityApi
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
@@ -42,7 +48,9 @@ from remuda.region.kinds.common import GIB
 from remuda.region.port import RegionApi
 from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
+from remuda.resources.query import NetworkedQuery
 from remuda.service import ServiceApp, ServicePorts
+from remuda.version import describe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +227,34 @@ def run_compute(
         settings=settings,
     )
     return _running(ComputeApp(ports))
+
+
+def console_in_front(
+    process: ProcessPorts,
+    server: ServerConfig,
+    *,
+    identity: IdentityApp,
+    compute: ComputeApp,
+    mounted: Sequence[Mounted],
+    account: str,
+) -> Callable[[ProcessPages], ASGIApp]:
+    """Return a function that puts the console before the pages of a process. `account` is the login page."""
+    login, permissions = identity.services.login, identity.services.permissions
+    viewers = BrowserAuthenticator(
+        store=process.store, cookie=login.cookie, logins=login.logins, permissions=permissions
+    )
+
+    async def instances(principal: Principal) -> Collection[Any, Any]:
+        return await compute.services.instances.list(Context(principal=principal, operation=""), NetworkedQuery())
+
+    ports = ConsolePorts(
+        pages=ConsolePages(description=describe(), mounted=mounted, account=account),
+        viewer=viewers.find,
+        instances=instances,
+        watch=compute.watches,
+        limiter=RateLimiter(effect.rate_limit(server), process.clock),
+    )
+    return lambda pages: Console(ports, pages)
 
 
 _DISTRO = "ubuntu"

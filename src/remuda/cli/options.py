@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from remuda.cli.output import Format
-from remuda.config.durations import parse_duration
+from remuda.kernel.clock import parse_duration
 from remuda.kernel.errors import Invalid
 from remuda.resources.ipv4 import find_address, find_prefix, hinted
 

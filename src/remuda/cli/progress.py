@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from remuda.cli.output import echo_error, status_line
-from remuda.config.durations import duration_text
-from remuda.kernel.clock import SystemClock
+from remuda.kernel.clock import SystemClock, duration_text
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
 ItemT = TypeVar("ItemT")

@@ -176,7 +176,7 @@ def _check_cluster(region: ConfiguredRegion) -> None:
     found = region.spec.kubernetes
     if found is None or found.kube_config is None:
         return
-    from remuda.providers.kubernetes.kubeconfig import source_of  # noqa: PLC0415  slow to import and rarely needed
+    from remuda.providers.kubernetes.provider import source_of  # noqa: PLC0415  slow to import and rarely needed
 
     try:
         source_of(found.kube_config)()

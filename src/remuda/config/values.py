@@ -8,9 +8,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from remuda.config.durations import duration_text, parse_duration
 from remuda.config.fields import Description
 from remuda.http.server.server import ListenAddress
+from remuda.kernel.clock import duration_text, parse_duration
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest

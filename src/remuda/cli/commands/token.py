@@ -12,7 +12,6 @@ from remuda.cli.client.transport import Connections
 from remuda.cli.commands.config import load_configuration
 from remuda.cli.options import ConfigOption, DataOption
 from remuda.cli.output import echo, echo_error
-from remuda.config.durations import duration_text, parse_duration
 from remuda.config.loader import LoadedConfiguration
 from remuda.config.settings import identity_settings, public_url
 from remuda.datadir import DataDirectory
@@ -31,7 +30,7 @@ from remuda.identity.operator_tokens import (
 )
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
-from remuda.kernel.clock import SystemClock
+from remuda.kernel.clock import SystemClock, duration_text, parse_duration
 from remuda.kernel.errors import Invalid, OutcomeUnknown, ServerUnreachable, StoreLocked, Unavailable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import Sealer

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.config.durations import duration_text, parse_duration
+from remuda.kernel.clock import duration_text, parse_duration
 
 
 @pytest.mark.parametrize(
