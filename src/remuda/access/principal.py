@@ -110,7 +110,6 @@ class AuditHook(Protocol):
 
     def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the records for a change of this object; pass its organization if the path does not contain it."""
-        ...
 
 
 def _no_audit(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  an AuditHook

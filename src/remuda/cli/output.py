@@ -168,7 +168,6 @@ class HasMetadata(Protocol):
     @property
     def metadata(self) -> Any:
         """Its metadata, with id and name."""
-        ...
 
 
 ItemT = TypeVar("ItemT")

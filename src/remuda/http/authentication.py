@@ -248,14 +248,12 @@ class Authenticator(Protocol):
 
     def knows(self, credentials: RequestCredentials) -> bool:
         """Tell whether these credentials were accepted recently or are cheap to verify; others wait under load."""
-        ...
 
     async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return the principal, or raise Unauthenticated with a lower-case text that states the reason.
 
         Raise Malformed with the `fault` of credentials that have one, if they turn out to be a service's.
         """
-        ...
 
 
 def acting_for(service: Principal, claim: PrincipalClaim, *, impersonated: AccessList | None = None) -> Principal:

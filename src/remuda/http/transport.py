@@ -39,7 +39,6 @@ class ClientCredentials(Protocol):
 
     def headers(self, context: "Context | None") -> Mapping[str, str]:
         """Return the headers for a request in this context, or for the service itself if it is None."""
-        ...
 
 
 class BearerCredentials:

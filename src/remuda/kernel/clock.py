@@ -17,15 +17,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the wall time, aware and in UTC. It may jump, so durations are never measured with it."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds since an arbitrary start. They never decrease: use them for durations and deadlines."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Suspend the caller for this many seconds."""
-        ...
 
 
 class SystemClock:

@@ -13,15 +13,12 @@ class Randomness(Protocol):
 
     def token_bytes(self, count: int) -> bytes:
         """Return that many random bytes."""
-        ...
 
     def uniform(self, low: float, high: float) -> float:
         """Return a number between low and high, uniformly distributed."""
-        ...
 
     def randrange(self, stop: int) -> int:
         """Return an integer from 0 up to but not including stop."""
-        ...
 
 
 class _PythonRandomness:

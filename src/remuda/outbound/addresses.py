@@ -93,7 +93,6 @@ class Resolver(Protocol):
 
     async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
         """Return all IP addresses of a host, best first, or raise OSError."""
-        ...
 
 
 class SystemResolver:

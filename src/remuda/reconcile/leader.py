@@ -38,15 +38,12 @@ class Leader(Protocol):
     @property
     def is_leading(self) -> bool:
         """Whether it leads now, by its own clock."""
-        ...
 
     async def won(self) -> None:
         """Return when this process leads."""
-        ...
 
     async def lost(self) -> None:
         """Return when this process does not lead, or did not in between: its work must end at once."""
-        ...
 
 
 class SingleProcess:

@@ -185,15 +185,12 @@ class Admission(Protocol[ResourceT]):
         self, resource: ResourceT, context: ReconcileContext
     ) -> Result | Outcome[ResourceT] | None:
         """Return the result of the reconcile if the object must not be provisioned yet."""
-        ...
 
     async def before_deprovision(self, resource: ResourceT, context: ReconcileContext) -> Result | None:
         """Return the result of the reconcile if the object must not be deprovisioned yet."""
-        ...
 
     async def after_deprovision(self, resource: ResourceT) -> None:
         """Release what the object holds elsewhere, before its finalizer is removed."""
-        ...
 
 
 def _admitted_provision(admission: Admission[ResourceT], provision: Step[ResourceT]) -> Step[ResourceT]:

@@ -45,35 +45,27 @@ class Reporter(Protocol):
 
     def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
         """Observe that there is a controller, with these functions of its queue."""
-        ...
 
     def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         """Observe the end of a reconcile."""
-        ...
 
     def retried(self, run: ReconcileContext, pause_s: float) -> None:
         """Observe a failed reconcile that will be retried."""
-        ...
 
     def resynced(self, controller: str, keys: int) -> None:
         """Observe a resync of this many keys, when leadership began or later."""
-        ...
 
     def lost_event_found(self, run: ReconcileContext) -> None:
         """Observe a resync that had work to do for an idle key: an event was lost, which is a bug."""
-        ...
 
     def armed(self, controller: str) -> None:
         """Observe that a controller has a deletion guard, so that `tripped` will follow."""
-        ...
 
     def tripped(self, controller: str, groups: int) -> None:
         """Observe the number of groups in which a controller's deletion guard stops deletions."""
-        ...
 
     def leading(self, lease: str, is_leading: bool) -> None:  # noqa: FBT001  the only argument
         """Observe that the process has won or lost leadership."""
-        ...
 
 
 class NullReporter:

@@ -152,37 +152,29 @@ class Store(Protocol):
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Store a new object, together with its log records."""
-        ...
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
         """Return the object, or raise NotFound."""
-        ...
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
         """Return the rendered object, from the cache if possible."""
-        ...
 
     async def list(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[ResourceT]:
         """Return the objects that match the options, in pages if `limit` is given."""
-        ...
 
     async def list_views(
         self, kind: type[ResourceT], view: View[ResourceT], **options: Unpack[ListOptions]
     ) -> Page[bytes]:
         """Return the objects of `list`, rendered."""
-        ...
 
     async def list_names(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[str]:
         """Return the names of the objects of `list`. No object is decoded, so an unreadable one is no obstacle."""
-        ...
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Write metadata and spec, if the stored version is still the one that was read."""
-        ...
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Write status, if the stored version is still the one that was read."""
-        ...
 
     async def delete(
         self,
@@ -200,7 +192,6 @@ class Store(Protocol):
         check and this write. Kubernetes has no such precondition, so there a short interval remains: a referrer that is
         created in it blocks the removal, but the deletion stays requested.
         """
-        ...
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         """Return the change counter of these dependencies, or of the whole store.
@@ -209,14 +200,11 @@ class Store(Protocol):
         from several objects may be cached while the counter of its dependencies is not higher than the counter of the
         whole store was before they were read. It is local to this process.
         """
-        ...
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         """Return some of the objects that block the object's removal."""
-        ...
 
     def watch(
         self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Event[ResourceT]]:
         """Yield the changes after version `since`, without end."""
-        ...

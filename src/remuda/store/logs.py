@@ -55,15 +55,12 @@ class Log(Protocol):
 
     async def append(self, records: Sequence[Record]) -> None:
         """Store records that belong to no write of an object."""
-        ...
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the entries of a subject in the order they were written."""
-        ...
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
         """Return the entries of a subject, latest first, before a position if one is given; so is `next`."""
-        ...
 
 
 def subject_of(qualified_plural: str, name: str) -> str:

@@ -38,7 +38,6 @@ class Sink(Protocol):
 
     def write(self, line: bytes) -> None:
         """Take one line, without its line break; it is written soon."""
-        ...
 
 
 class _Dropped(msgspec.Struct, frozen=True):

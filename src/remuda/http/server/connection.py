@@ -111,7 +111,6 @@ class ReapedConnection(Protocol):
 
     def check(self, now: float) -> None:
         """Close the connection if a deadline has passed."""
-        ...
 
 
 class ConnectionReaper:

@@ -44,7 +44,6 @@ class CloudCatalogue(Protocol):
 
     async def flavors(self) -> Sequence[CloudFlavor]:
         """Return the flavors that are offered now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,6 @@ class CloudExternalNetworks(Protocol):
 
     async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         """Return the external networks that are offered now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +113,12 @@ class CloudImages(Protocol):
 
     async def images(self) -> Sequence[CloudImage]:
         """Return all images, in any state."""
-        ...
 
     async def find_image(self, image: str) -> CloudImage | None:
         """Return an image, or None."""
-        ...
 
     async def create_image(self, desired: CloudImageSpec, content: AsyncIterator[bytes]) -> CloudImage:
         """Create an image from bytes, or raise AlreadyExists, or Rejected if empty. A broken stream leaves none."""
-        ...
 
     async def remove_image(self, image: str) -> None:
         """Remove an image, or raise InUse; NotFound if it is not ours to remove. A missing image is ignored."""
-        ...

@@ -65,20 +65,15 @@ class CloudFileStorages(Protocol):
 
     async def storage_classes(self) -> Sequence[CloudStorageClass]:
         """Return the classes that are offered now."""
-        ...
 
     async def converge_storage(self, desired: CloudFileStorageSpec) -> CloudFileStorage:
         """Create a storage, or update its size, attachments and policies; Rejected if its data would not fit."""
-        ...
 
     async def find_storage(self, handle: Handle) -> CloudFileStorage | None:
         """Return a storage, or None."""
-        ...
 
     async def remove_storage(self, handle: Handle) -> None:
         """Remove a storage and its data."""
-        ...
 
     def storages(self) -> AsyncIterator[Sequence[CloudFileStorage]]:
         """Yield all our storages, page by page."""
-        ...

@@ -66,16 +66,12 @@ class CloudLoadBalancers(Protocol):
 
     async def converge_balancer(self, desired: CloudLoadBalancerSpec) -> CloudLoadBalancer:
         """Create or update a load balancer, which may still be building. Raise what `converge_port` raises."""
-        ...
 
     async def find_balancer(self, handle: Handle) -> CloudLoadBalancer | None:
         """Return a load balancer, or None."""
-        ...
 
     async def remove_balancer(self, handle: Handle) -> None:
         """Remove a load balancer with its public address."""
-        ...
 
     def balancers(self) -> AsyncIterator[Sequence[CloudLoadBalancer]]:
         """Yield all our load balancers, page by page."""
-        ...

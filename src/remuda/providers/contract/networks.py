@@ -23,19 +23,15 @@ class CloudTenancies(Protocol):
 
     async def converge_tenancy(self, desired: Tenancy) -> None:
         """Create or update a tenancy."""
-        ...
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
         """Return a tenancy, or None."""
-        ...
 
     async def remove_tenancy(self, name: str) -> None:
         """Remove a tenancy, or raise InUse while it contains anything."""
-        ...
 
     def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
         """Yield all our tenancies, page by page."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +82,15 @@ class CloudNetworks(Protocol):
 
         Raise NotFound if the tenancy does not exist, and InUse if another network has the VLAN.
         """
-        ...
 
     async def find_network(self, handle: Handle) -> CloudNetwork | None:
         """Return a network, or None."""
-        ...
 
     async def remove_network(self, handle: Handle) -> None:
         """Remove a network, or raise InUse while a port or a load balancer is on it."""
-        ...
 
     def networks(self) -> AsyncIterator[Sequence[CloudNetwork]]:
         """Yield all our networks, page by page."""
-        ...
 
 
 Direction = Literal["ingress", "egress"]
@@ -131,16 +123,12 @@ class CloudSecurityGroups(Protocol):
 
     async def converge_group(self, desired: CloudSecurityGroup) -> CloudSecurityGroup:
         """Create a group, or update its rules; NotFound if the tenancy does not exist."""
-        ...
 
     async def find_group(self, handle: Handle) -> CloudSecurityGroup | None:
         """Return a group, or None."""
-        ...
 
     async def remove_group(self, handle: Handle) -> None:
         """Remove a group, or raise InUse while a port is in it."""
-        ...
 
     def groups(self) -> AsyncIterator[Sequence[CloudSecurityGroup]]:
         """Yield all our groups, page by page."""
-        ...

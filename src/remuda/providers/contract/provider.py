@@ -33,7 +33,6 @@ class CloudEvents(Protocol):
 
     def events(self) -> AsyncIterator[CloudEvent]:
         """Yield changes from now on, without end."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

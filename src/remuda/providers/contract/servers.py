@@ -47,19 +47,15 @@ class CloudPorts(Protocol):
         Raise AlreadyExists if another port of the network has the address, NoCapacity if the pool is empty, NotFound if
         the network or a group does not exist, and Rejected if the network, address or MAC would change.
         """
-        ...
 
     async def find_port(self, handle: Handle) -> CloudPort | None:
         """Return a port, or None."""
-        ...
 
     async def remove_port(self, handle: Handle) -> None:
         """Remove a port with its public address, or raise InUse while a server is attached to it."""
-        ...
 
     def ports(self) -> AsyncIterator[Sequence[CloudPort]]:
         """Yield all our ports, page by page."""
-        ...
 
 
 CloudServerState = Literal[
@@ -126,27 +122,21 @@ class CloudServers(Protocol):
         does not exist, WrongState if the image is not ready, and Rejected if flavor, image and host do not fit
         together.
         """
-        ...
 
     async def find_server(self, handle: Handle) -> CloudServer | None:
         """Return a server, or None."""
-        ...
 
     async def remove_server(self, handle: Handle) -> None:
         """Remove a server and keep its port. The server may remain for a while as `removing`, attached to its port."""
-        ...
 
     async def start_server(self, handle: Handle) -> None:
         """Start a stopped server, or raise WrongState, or NotFound. The other actions raise the same."""
-        ...
 
     async def stop_server(self, handle: Handle) -> None:
         """Stop a running server."""
-        ...
 
     async def reboot_server(self, handle: Handle, *, hard: bool) -> None:
         """Reboot a running server, through its operating system or by a power cycle."""
-        ...
 
     async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
         """Replace a server's root disk by another image: its port, addresses and id stay.
@@ -154,11 +144,9 @@ class CloudServers(Protocol):
         The next boot is a first boot, with this user data, or with the previous one if it is None. A running server
         runs again afterwards, and a stopped one is stopped.
         """
-        ...
 
     def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         """Yield the versions of all our servers, page by page."""
-        ...
 
 
 class CloudConsoles(Protocol):
@@ -166,11 +154,9 @@ class CloudConsoles(Protocol):
 
     async def open_console(self, handle: Handle) -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
-        ...
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
         """Return the last lines that a server wrote to its console."""
-        ...
 
 
 class CloudSnapshots(Protocol):
@@ -178,4 +164,3 @@ class CloudSnapshots(Protocol):
 
     async def snapshot_server(self, handle: Handle, desired: CloudImageSpec) -> CloudImage:
         """Start to create an image from a server's disk, or raise AlreadyExists."""
-        ...

@@ -63,7 +63,6 @@ class Faults(Protocol):
 
     def fires(self, name: str) -> bool:
         """Tell whether this fault happens now."""
-        ...
 
 
 class NoFaults:

@@ -26,11 +26,9 @@ class Executor(Protocol):
 
     def submit(self, work: Work, done: Done) -> None:
         """Run `work` off the event loop, then call `done` on it with the error, if any."""
-        ...
 
     def close(self) -> None:
         """Finish the submitted work and stop."""
-        ...
 
 
 class ThreadExecutor:
