@@ -84,7 +84,7 @@ async def test_what_never_works_is_told_after_a_while(tmp_path: Path) -> None:
     async with asking(tmp_path, None, None, None) as (server, session):
         assert (await rejected(Unavailable, get, session)).startswith(f"The server {server.url} cannot be reached (")
     async with asking(tmp_path, None, None, None) as (_, session):
-        assert "so it may have happened or not" in await rejected(OutcomeUnknown, put, session)
+        assert "it may still take effect" in await rejected(OutcomeUnknown, put, session)
 
 
 async def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
