@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from remuda.compute.instances.rules import desired_server
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds import ComputeInstance, InstanceStatus, PowerState, Protection
-from remuda.compute.plans.diff import FIELDS, STEP_KINDS, changed_fields, required_steps, with_fields
+from remuda.compute.plans.diff import STEP_KINDS, changed_fields, required_steps, with_fields
+from remuda.compute.plans.fields import FIELDS, Field, StepKind
 from remuda.compute.plans.plan import plan_update
-from remuda.compute.plans.schema import Attribute, Field, PlanRead, StepKind
+from remuda.compute.plans.schema import Attribute, PlanRead
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
@@ -209,7 +210,7 @@ OTHER = ServerCreate(
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_every_field_of_a_server_has_a_class_of_change(field: Field) -> None:
-    assert required_steps(ONE, with_fields(ONE, OTHER, [field])) == ((FIELDS[field][1], (field,)),)
+    assert required_steps(ONE, with_fields(ONE, OTHER, [field])) == ((FIELDS[field].step, (field,)),)
     assert required_steps(ONE, ONE) == ()
 
 
@@ -227,7 +228,7 @@ def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
         *(f"spec.networking.{name}" for name in NetworkingWire.__struct_fields__),
     }
     never = {"metadata.name", "spec.network_id", "spec.networking", "spec.ssh_injection", "spec.infrastructure_ref"}
-    assert {attribute for attribute, _ in FIELDS.values()} == written - never
+    assert {row.attribute for row in FIELDS.values()} == written - never
     drifted = structs.replace(BEFORE, status=InstanceStatus(power_state="Error", private_ip="10.9.9.9"))
     assert plan_of(drifted, BEFORE).steps == ()
 

@@ -19,7 +19,7 @@ from remuda.compute.kinds import (
     PowerState,
     Protection,
 )
-from remuda.compute.plans.diff import PlanSide
+from remuda.compute.plans.fields import PlanSide
 from remuda.compute.plans.plan import plan_update, quota_blockers
 from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.conditions import Condition

@@ -41,7 +41,7 @@ from remuda.compute.instances.status import (
 )
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.plans.diff import changed_fields, required_steps, with_fields
-from remuda.compute.plans.schema import Field, StepKind
+from remuda.compute.plans.fields import Field, StepKind
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (

@@ -34,7 +34,8 @@ from remuda.compute.instances.service import (
 from remuda.compute.instances.status import can_rebuild, is_rebuild_due, keeps_running
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
-from remuda.compute.plans.diff import FIELDS, PlannedInstance, PlanSide, changed_fields, with_fields
+from remuda.compute.plans.diff import PlannedInstance, changed_fields, with_fields
+from remuda.compute.plans.fields import FIELDS, PlanSide
 from remuda.compute.plans.plan import plan_update, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.policies import protection_of
@@ -51,7 +52,7 @@ from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import KeyedLock, audit_records, check_state, requested_event, retry_on_conflict
 from remuda.resources.schema import FlavorRead, ImageRead
 
-_OF_THE_SERVER = frozenset(field for field, (_, kind) in FIELDS.items() if kind in {"rebuild", "replace"})
+_OF_THE_SERVER = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})
 """The fields that change only with a rebuild or replacement, and then together."""
 
 

@@ -13,7 +13,7 @@ provider has drifted, which is reported and causes no step. Plan and controller 
 ================  ====================================================================================
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar, get_args
@@ -21,30 +21,15 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
-from remuda.compute.kinds import Protection
-from remuda.compute.plans.schema import Field, StepKind
-from remuda.region.servers.schema import NetworkingWire, ServerCreate
-from remuda.resources.schema import FlavorRead, ImageRead
+from remuda.compute.plans.fields import FIELDS, Field, StepKind
+from remuda.region.servers.schema import ServerCreate
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 """All of them, in the order of their execution."""
 
-FIELDS: Mapping[Field, tuple[str, StepKind]] = {
-    "metadata.description": ("metadata.description", "in-place"),
-    "metadata.tags": ("metadata.tags", "in-place"),
-    "spec.networking.securityGroups": ("spec.networking.security_groups", "in-place"),
-    "spec.networking.publicIP": ("spec.networking.public_ip", "in-place"),
-    "spec.networking.allowedSourceAddresses": ("spec.networking.allowed_source_addresses", "in-place"),
-    "spec.userData": ("spec.user_data", "deferred"),
-    "spec.imageId": ("spec.image_id", "rebuild"),
-    "spec.flavorId": ("spec.flavor_id", "replace"),
-    "spec.sshCertificateAuthorityId": ("spec.ssh_certificate_authority_id", "replace"),
-}
-"""The attribute of `ServerCreate` for each field, and the step that it needs if it is updated alone."""
-
-_READ = {field: attrgetter(attribute) for field, (attribute, _) in FIELDS.items()}
+_READ = {field: attrgetter(row.attribute) for field, row in FIELDS.items()}
 
 _DISRUPTIVE: tuple[StepKind, ...] = ("rebuild", "replace")
 
@@ -57,7 +42,7 @@ def changed_fields(before: ServerCreate, after: ServerCreate) -> tuple[Field, ..
 def with_fields(server: ServerCreate, other: ServerCreate, fields: Iterable[Field]) -> ServerCreate:
     """Return the specification of a server with some fields of another one."""
     for field in fields:
-        server = _with(server, FIELDS[field][0].split("."), _READ[field](other))
+        server = _with(server, FIELDS[field].attribute.split("."), _READ[field](other))
     return server
 
 
@@ -79,14 +64,14 @@ def required_steps(
         most = "replace"
     steps: dict[StepKind, list[Field]] = {kind: [] for kind in STEP_KINDS}
     for field in fields:
-        kind = FIELDS[field][1]
+        kind = FIELDS[field].step
         steps[kind if kind == "in-place" else most].append(field)
     return tuple((kind, tuple(steps[kind])) for kind in STEP_KINDS if steps[kind])
 
 
 def _most(fields: tuple[Field, ...]) -> StepKind:
     """Return the most disruptive step that these fields need, at least `deferred`."""
-    kinds = {FIELDS[field][1] for field in fields}
+    kinds = {FIELDS[field].step for field in fields}
     return next((kind for kind in reversed(_DISRUPTIVE) if kind in kinds), "deferred")
 
 
@@ -104,26 +89,3 @@ class PlannedInstance:
     """A plan for a stopped instance says nothing about running programs."""
     is_rebuilding: bool = False
     """Whether its server is being rebuilt or replaced, so that its disk is lost in any case."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSide:
-    """The spec of an instance before or after an update."""
-
-    server: ServerCreate
-    writable: msgspec.Struct
-    """The fields that a client may update, as its ETag covers them."""
-    protection: Protection
-    tags: tuple[tuple[str, str], ...] = ()
-    """Tags of the instance; its server has others."""
-    gpus: int = 0
-    """Number of physical GPUs that count against the quota."""
-    flavor: FlavorRead | None = None
-    """None if it is no longer offered."""
-    image: ImageRead | None = None
-    """None if it is no longer offered."""
-
-
-def networking_of(side: PlanSide) -> NetworkingWire:
-    """Return the networking of the server, or the default."""
-    return side.server.spec.networking or NetworkingWire()

@@ -13,18 +13,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.plans import messages
-from remuda.compute.plans.diff import PlannedInstance, PlanSide, networking_of, required_steps
+from remuda.compute.plans.diff import PlannedInstance, required_steps
+from remuda.compute.plans.fields import Field, PlanSide, StepKind, change_message, networking_of
 from remuda.compute.plans.schema import (
     Attribute,
     BlockerRead,
     Extent,
-    Field,
     PlanAttributeRead,
     PlanChangeRead,
     PlanRead,
     PlanStepRead,
     QuotaChangeRead,
-    StepKind,
 )
 from remuda.kernel.encoding import digest
 from remuda.resources.schema import FlavorRead, ImageRead
@@ -108,7 +107,7 @@ def _step(
 ) -> PlanStepRead:
     is_applied = kind in _NEW_DISK
     changes = tuple(
-        PlanChangeRead(field=field, message=messages.change_message(field, before, after, is_applied=is_applied))
+        PlanChangeRead(field=field, message=change_message(field, before, after, is_applied=is_applied))
         for field in fields
     )
     return PlanStepRead(kind=kind, message=messages.step_message(kind, subject), changes=changes)

@@ -4,25 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from remuda.compute.plans.fields import Field, StepKind
 from remuda.http.errors import ErrorBody
 from remuda.http.schema import Wire
-
-StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
-"""Steps, from the least to the most disruptive."""
-
-Field = Literal[
-    "metadata.description",
-    "metadata.tags",
-    "spec.flavorId",
-    "spec.imageId",
-    "spec.networking.securityGroups",
-    "spec.networking.publicIP",
-    "spec.networking.allowedSourceAddresses",
-    "spec.sshCertificateAuthorityId",
-    "spec.userData",
-    "spec.protection",
-]
-"""Fields of an instance that a client can update. Protection and tags concern the instance only."""
 
 Attribute = Literal["id", "name", "privateIP", "macAddress", "publicIP", "rootDisk", "sshHostKeys", "memory"]
 """Attributes of an instance that an update could lose."""
