@@ -57,6 +57,7 @@ from remuda.kernel.errors import (
     ResponseNotStored,
     Unavailable,
 )
+from remuda.kernel.fields import common_fields, fields_of
 from remuda.kernel.ids import derived_id
 from remuda.providers.absence import AbsenceTracker
 from remuda.quota.reservation import confirm_quota, is_charged, payer_of, with_charged
@@ -64,11 +65,22 @@ from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
-from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead, ServerSpecWire, ServerUpdate
+from remuda.region.servers.schema import (
+    ReplaceWrite,
+    ServerCreate,
+    ServerCreateSpec,
+    ServerRead,
+    ServerSpecWire,
+    ServerUpdate,
+)
 from remuda.resources.conventions import PAYING_CREATOR, network_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
+
+_UPDATED = common_fields(ServerCreateSpec, ServerSpecWire)
+_REPLACED = common_fields(ServerCreateSpec, ReplaceWrite)
+"""The fields of a server that an update and a replacement send: all that region accepts there."""
 
 REJECTION_REASONS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons with which region rejects a request, as `rejection_of` returns them."""
@@ -139,15 +151,9 @@ class ServerChanges:
     ) -> RequestedChange:
         rejections, spec = self._rejections.get(instance.uid, 0), desired_server(instance).spec
         context = await self._context(instance, replacement_id(instance, server, rejections))
-        body = ReplaceWrite(
-            flavor_id=spec.flavor_id,
-            image_id=spec.image_id,
-            user_data=spec.user_data,
-            ssh_certificate_authority_id=spec.ssh_certificate_authority_id,
-        )
         try:
             replaced = await self.region.api.replace_server(
-                context, server.metadata.id, body, revision=server.status.revision
+                context, server.metadata.id, ReplaceWrite(**fields_of(spec, _REPLACED)), revision=server.status.revision
             )
         except PreconditionFailed:
             raise Conflict("Server", server.metadata.id) from None  # likewise
@@ -180,13 +186,7 @@ def replacement_id(instance: ComputeInstance, server: ServerRead, rejections: in
 
 def server_update(desired: ServerCreate) -> ServerUpdate:
     """Return the update of an existing server, which leaves out what can only be set by a create or replacement."""
-    spec = desired.spec
-    return ServerUpdate(
-        metadata=desired.metadata,
-        spec=ServerSpecWire(
-            flavor_id=spec.flavor_id, image_id=spec.image_id, networking=spec.networking, user_data=spec.user_data
-        ),
-    )
+    return ServerUpdate(metadata=desired.metadata, spec=ServerSpecWire(**fields_of(desired.spec, _UPDATED)))
 
 
 def rejection_of(error: RemudaError) -> Blocked:

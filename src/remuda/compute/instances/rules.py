@@ -33,6 +33,7 @@ from remuda.http.responses import etag_view
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Conflict, NotFound
+from remuda.kernel.fields import common_fields, fields_of
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.quota.lock import fencing_token
@@ -41,7 +42,7 @@ from remuda.quota.reservation import CHARGED, confirm_quota, payer_of
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done, Requeue, Result
 from remuda.region.servers.schema import NetworkingWire as ServerNetworking
-from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead
+from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead, ServerSpecWire
 from remuda.resources import conventions as labels
 from remuda.resources import conventions as regional
 from remuda.resources.conventions import CONTROLLER_FINALIZER
@@ -59,6 +60,12 @@ from remuda.resources.tags import own_tags, replaced_tags
 
 SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
 """The labels of the scope and name of an instance."""
+
+_CONVERTED = ("networking", "ssh_certificate_authority_id", "user_data")
+"""The fields that are stored in another form than they are sent; all others of the same name are copied."""
+_STORED = common_fields(InstanceSpecWire, InstanceSpec, without=(*_CONVERTED, "protection"))
+_DESIRED = common_fields(InstanceSpec, ServerCreateSpec, without=_CONVERTED)
+_REQUESTED = common_fields(ServerSpecWire, ServerCreateSpec, without=("networking",))
 
 
 def instance_id(network: str, name: str) -> str:
@@ -136,8 +143,7 @@ def changed_instance(
 def _client_fields(spec: InstanceSpecWire) -> dict[str, Any]:
     """Return the fields of a stored spec that clients write."""
     return {
-        "flavor_id": spec.flavor_id,
-        "image_id": spec.image_id,
+        **fields_of(spec, _STORED),
         "networking": _stored_networking(spec.networking or NetworkingWire()),
         "ssh_certificate_authority_id": spec.ssh_certificate_authority_id or "",
         "user_data": Secret(spec.user_data) if spec.user_data else None,
@@ -167,9 +173,8 @@ def desired_server(instance: ComputeInstance) -> ServerCreate:
             tags=tuple(TagWire(name=name, value=value) for name, value in sorted(_ownership(instance).items())),
         ),
         spec=ServerCreateSpec(
+            **fields_of(spec, _DESIRED),
             network_id=found.get(regional.NETWORK, ""),
-            flavor_id=spec.flavor_id,
-            image_id=spec.image_id,
             networking=ServerNetworking(
                 security_groups=each_once(networking.security_group_ids),
                 public_ip=spec.wants_public_ip,
@@ -182,7 +187,11 @@ def desired_server(instance: ComputeInstance) -> ServerCreate:
 
 
 def last_requested(server: ServerRead) -> ServerCreate:
-    """Return the specification that compute last requested of a server. Tags of other services are left out."""
+    """Return the specification that compute last requested of a server, as region returns it.
+
+    It is compared with the desired one, to find the changes that region was not asked for yet: a field that is missing
+    here would be requested again and again. Tags of other services are left out.
+    """
     metadata, spec, status = server.metadata, server.spec, server.status
     tags = [tag for tag in metadata.tags if tag.name.startswith(RESERVED)]
     return ServerCreate(
@@ -192,11 +201,9 @@ def last_requested(server: ServerRead) -> ServerCreate:
             tags=tuple(sorted(tags, key=lambda tag: (tag.name, tag.value))),
         ),
         spec=ServerCreateSpec(
+            **fields_of(spec, _REQUESTED),
             network_id=status.network_id,
-            flavor_id=spec.flavor_id,
-            image_id=spec.image_id,
             networking=spec.networking or ServerNetworking(),
-            user_data=spec.user_data,
             ssh_certificate_authority_id=status.ssh_certificate_authority_id or None,
         ),
     )
@@ -254,8 +261,7 @@ def writable_instance(instance: ComputeInstance) -> InstanceUpdate:
 
 def _read_spec(spec: InstanceSpec) -> InstanceSpecWire:
     return InstanceSpecWire(
-        flavor_id=spec.flavor_id,
-        image_id=spec.image_id,
+        **fields_of(spec, _STORED),
         networking=_read_networking(spec.networking),
         ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
         user_data="" if spec.user_data is None else spec.user_data.reveal(),

@@ -14,12 +14,16 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.compute.instances.rules import message_of, reason_of
-from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceStatus, PowerState
+from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceSpec, InstanceStatus, PowerState
 from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.kernel.fields import common_fields, fields_of
 from remuda.reconcile.status import AVAILABLE, is_behind
-from remuda.region.servers.schema import ServerRead
+from remuda.region.servers.schema import ServerRead, ServerSpecWire
 from remuda.resources.schema import Health
 
+APPLIED = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
+"""The fields of an instance that change only with a rebuild or replacement of its server."""
+_OBSERVED = common_fields(ServerSpecWire, AppliedSpec)
 _NO_ADDRESSES = Addresses()
 
 
@@ -133,8 +137,7 @@ def needs_rebuild(instance: ComputeInstance) -> bool:
     spec, applied = instance.spec, instance.status.applied
     if applied is None:
         return False
-    there = (applied.flavor_id, applied.image_id, applied.ssh_certificate_authority_id)
-    return there != (spec.flavor_id, spec.image_id, spec.ssh_certificate_authority_id)
+    return fields_of(spec, APPLIED) != fields_of(applied, APPLIED)
 
 
 def is_rebuild_due(instance: ComputeInstance) -> bool:
@@ -200,7 +203,8 @@ def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | Non
     gpus = 0 if before is None else before.gpus
     if spec.flavor_id == instance.spec.flavor_id:
         gpus = instance.spec.gpus
-    return AppliedSpec(spec.flavor_id, spec.image_id, server.status.ssh_certificate_authority_id, gpus)
+    authority = server.status.ssh_certificate_authority_id
+    return AppliedSpec(**fields_of(spec, _OBSERVED), ssh_certificate_authority_id=authority, gpus=gpus)
 
 
 def _power(instance: ComputeInstance, server: ServerRead) -> PowerState | None:

@@ -31,7 +31,7 @@ from remuda.compute.instances.service import (
     find_image,
     gpus_of,
 )
-from remuda.compute.instances.status import can_rebuild, is_rebuild_due, keeps_running
+from remuda.compute.instances.status import APPLIED, can_rebuild, is_rebuild_due, keeps_running
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import permission
 from remuda.compute.plans.diff import PlannedInstance, changed_fields, with_fields
@@ -43,6 +43,7 @@ from remuda.compute.ports import RegionClient
 from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import InsufficientCapacity, Invalid, Malformed, PlanChanged, PlanRequired
+from remuda.kernel.fields import fields_of
 from remuda.kernel.ids import derived_id
 from remuda.quota.lock import previous_state, require_unlocked
 from remuda.reconcile.status import AVAILABLE
@@ -54,6 +55,8 @@ from remuda.resources.schema import FlavorRead, ImageRead
 
 _OF_THE_SERVER = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})
 """The fields that change only with a rebuild or replacement, and then together."""
+_APPLIED = tuple(name for name in APPLIED if name != "ssh_certificate_authority_id")
+"""The attributes of the same fields, without the authority, for which requests and stored objects have other forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,8 @@ def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
     requested, applied = last_requested(server), instance.status.applied
     if applied is None or not keeps_running(server):
         return requested
-    spec = replace(
-        requested.spec,
-        flavor_id=applied.flavor_id,
-        image_id=applied.image_id,
-        ssh_certificate_authority_id=applied.ssh_certificate_authority_id or None,
-    )
+    authority = applied.ssh_certificate_authority_id or None
+    spec = replace(requested.spec, **fields_of(applied, _APPLIED), ssh_certificate_authority_id=authority)
     return replace(requested, spec=spec)
 
 
@@ -261,11 +260,8 @@ class Updates:
 def _replaces_server(found: ComputeInstance, body: InstanceUpdate) -> bool:
     """Return whether an update needs a new server or disk, so that flavor and image must be offered."""
     before, after = found.spec, body.spec
-    return (before.flavor_id, before.image_id, before.ssh_certificate_authority_id) != (
-        after.flavor_id,
-        after.image_id,
-        after.ssh_certificate_authority_id or "",
-    )
+    is_same_authority = before.ssh_certificate_authority_id == (after.ssh_certificate_authority_id or "")
+    return not is_same_authority or fields_of(before, _APPLIED) != fields_of(after, _APPLIED)
 
 
 def _check_capacity(own: Collection[str], flavor: FlavorRead) -> None:
