@@ -1,4 +1,4 @@
-"""Who held the loop: the thread's CPU time in each callback, and the lag of a heartbeat beside it."""
+"""Blocking of the event loop: the CPU time of the thread in each callback, and the lag of a heartbeat beside it."""
 
 import asyncio
 import time

@@ -26,7 +26,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
     """Count for an instance, from the request until it is provisioned, and until it is gone."""
     made, gone = run(_counted(bed))
     yield at_most(1, "an instance, from the request until it is provisioned", made, _MOST, "commits")
-    yield figure("an instance given up, until it is gone", gone, "commits")
+    yield figure("deleting an instance, until it is gone", gone, "commits")
 
 
 async def _counted(bed: Bed) -> tuple[float, float]:

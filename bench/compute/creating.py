@@ -35,8 +35,8 @@ def measures(bed: Bed) -> Iterator[Measure]:
     times, cpu, asked, done = run(_spent(bed))
     yield at_most(1, "an instance until provisioned, alone, p50", quantile(times, 0.5), _SOON_MS, "ms")
     yield figure("an instance until provisioned, alone, p95", quantile(times, 0.95), "ms")
-    yield at_most(1, f"an instance that comes up, {CLIENTS} clients", cpu, _LIMIT_MS, "ms CPU")
-    yield figure(f"instances asked for by {CLIENTS} clients", asked, "1/s")
+    yield at_most(1, f"an instance until it is provisioned, {CLIENTS} clients", cpu, _LIMIT_MS, "ms CPU")
+    yield figure(f"instances requested by {CLIENTS} clients", asked, "1/s")
     yield at_least(1, f"instances provisioned, {CLIENTS} clients", done, _RATE, "1/s")
 
 

@@ -37,22 +37,22 @@ async def _cases(bed: Bed) -> AsyncIterator[Case]:
     count = bed.sizes.networked
     async with housed(bed) as house:
         (network,) = await house.region.networks(1)
-        yield f"{count:,} instances made by {CALLERS} callers", partial(_make, house, network, count)
-        yield f"all {count:,} instances looked at", partial(_scan, house)
-        yield f"a project with {count:,} instances given up", house.region.end_project
+        yield f"{count:,} instances created by {CALLERS} callers", partial(_make, house, network, count)
+        yield f"reconciling all {count:,} instances", partial(_scan, house)
+        yield f"deleting a project with {count:,} instances", house.region.end_project
     async for case in _among_many(bed, f"{bed.sizes.fleet:,} instances"):
         yield case
 
 
 async def _among_many(bed: Bed, many: str) -> AsyncIterator[Case]:
     async with fleet(bed, bed.sizes.fleet) as house:
-        yield f"what a start with {many} goes on with", at_rest
+        yield f"background work after a start with {many}", at_rest
         monitor = await monitor_beside(house)
         everything = Request(house.compute.api, INSTANCES, token=house.region.identity.root)
         yield f"a list of {many}", everything.send
         yield f"the ledger of {many} compared", partial(drift_of, house.store, TENANT.id)
-        yield f"what is held for {many} looked at", partial(_for_a_while, _hurried(house, monitor.allocations))
-        yield f"{many} looked at by the monitor", partial(_for_a_while, _hurried(house, monitor.instances))
+        yield f"checking the allocations of {many}", partial(_for_a_while, _hurried(house, monitor.allocations))
+        yield f"checking {many} by the monitor", partial(_for_a_while, _hurried(house, monitor.instances))
 
 
 async def _make(house: ComputeHouse, network: str, count: int) -> None:

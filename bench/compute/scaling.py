@@ -186,7 +186,7 @@ _WORKS: Mapping[str, Work] = {
     "GET of an instance": _get,
     f"a page of {_PAGE} instances": _pages,
     f"a page of {_PAGE} instances of a project": _pages_of_project,
-    "an instance that comes up": _create,
-    "an instance that its server wakes": _wake,
+    "an instance until it is provisioned": _create,
+    "an instance that its server enqueues": _wake,
     "a server that stops or starts, until its instance shows it": _follow,
 }

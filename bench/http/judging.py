@@ -36,10 +36,10 @@ def measures(bed: Bed) -> Iterator[Measure]:
     gone = f"{project_path(0, few)}/{name_of(few)}"
     cases = {
         "GET": (200, "GET", machine_path(0, few), b""),
-        "GET of what is not there (404)": (404, "GET", gone, b""),
+        "GET of a missing object (404)": (404, "GET", gone, b""),
         "GET of no route (404)": (404, "GET", f"{PREFIX}/api/v1/nowhere", b""),
         "POST, validated and stored": (201, "POST", project_path(0, few), wanted),
-        "POST refused with three errors (400)": (400, "POST", project_path(0, few), mistaken),
+        "POST rejected with three errors (400)": (400, "POST", project_path(0, few), mistaken),
     }
     for title, (status, method, path, body) in cases.items():
         yield figure(f"without a socket: {title}", run(_spent(bed, status, method, path, body)), "µs CPU")

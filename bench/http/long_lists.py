@@ -19,10 +19,10 @@ _LIMIT_MS = 10.0
 
 def measures(bed: Bed) -> Iterator[Measure]:
     """List as one who may see all, and as one whose right has to be looked at for each object."""
-    for title, token in (("", OPERATOR), (", by rights to each", MEMBER)):
+    for title, token in (("", OPERATOR), (", by permission to each", MEMBER)):
         held, answered = asyncio.run(_listed(bed, token))
         listed = f"{bed.sizes.listed:,} objects listed without limit{title}"
-        yield at_most(1, f"held the loop: {listed}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU")
+        yield at_most(1, f"blocks the event loop: {listed}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU")
         yield figure(f"wall lag: {listed}", held.lag_s * 1_000, "ms")
         yield figure(f"answered: {listed}", answered.length / 2**20, "MiB")
 

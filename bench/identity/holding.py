@@ -46,7 +46,7 @@ async def _watch(cases: AsyncIterator[Case]) -> list[Measure]:
             await asyncio.create_task(_run(work))
             asyncio.get_running_loop().call_soon(gc.collect, 0)
             await asyncio.sleep(0)
-        found.append(at_most(1, f"held the loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
+        found.append(at_most(1, f"blocks the event loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
         found.append(figure(f"wall lag: {title}", held.lag_s * 1_000, "ms"))
     return found
 
@@ -69,13 +69,13 @@ async def _cases(bed: Bed) -> AsyncIterator[Case]:
         yield f"a list of {people:,} users", partial(root.get, f"{path}/users")
         yield f"a list of {people:,} projects", partial(root.get, f"{path}/projects")
         yield f"a list of groups of {people:,}", partial(root.get, f"{path}/groups")
-        yield f"rights in {people:,} projects", await _rights(house, large)
+        yield f"permissions in {people:,} projects", await _rights(house, large)
         yield f"a group of {people:,} changed", _change_group(root, large)
         mixed = _Mixed(house, small)
         await mixed.prepare()
         yield f"everything at once by {CALLERS} callers", partial(by_callers, mixed.turn, range(bed.sizes.operations))
         gone = partial(root.delete, path)
-        yield f"an organization of {people:,} people and projects given up", partial(_until_settled, house, gone)
+        yield f"deleting an organization of {people:,} users and projects", partial(_until_settled, house, gone)
 
 
 async def _rights(house: House, tenant: Tenant) -> Work:

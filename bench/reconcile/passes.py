@@ -28,7 +28,7 @@ Writing = Callable[[], Awaitable[object]]
 
 def measures(bed: Bed) -> Iterator[Measure]:
     """Measure the least reconciler there is, and the lifecycle that controllers are made of."""
-    for title, by_lifecycle in (("a settled pass", False), ("a settled pass through a lifecycle", True)):
+    for title, by_lifecycle in (("a settled reconcile", False), ("a settled reconcile through a lifecycle", True)):
         spent, write = run(_pass_us(bed, by_lifecycle=by_lifecycle))
         yield at_most(1, title, spent, _LIMIT_US, "µs CPU")
         yield figure(f"{title}: the write that caused it", write, "µs CPU")

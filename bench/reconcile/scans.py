@@ -19,7 +19,7 @@ _SCANS = 5
 def measures(bed: Bed) -> Iterator[Measure]:
     """Scan, then wait."""
     scanned, idle = run(_spent(bed))
-    yield figure(f"a full scan of {_OBJECTS:,} settled objects, each", scanned, "µs CPU")
+    yield figure(f"a resync of {_OBJECTS:,} settled objects, each", scanned, "µs CPU")
     yield figure(f"{_OBJECTS:,} idle objects", idle, "% CPU")
 
 

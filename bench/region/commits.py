@@ -26,7 +26,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
     """Count for a server, from the request until it runs, and for the network before it."""
     server, network = run(_counted(bed))
     yield at_most(1, "a server, from the request until it runs", server, _MOST, "commits")
-    yield figure("a network, from the request until it is there", network, "commits")
+    yield figure("a network, from the request until it is provisioned", network, "commits")
 
 
 async def _counted(bed: Bed) -> tuple[float, float]:

@@ -26,8 +26,8 @@ _LIMIT_MS = 3.0
 def measures(bed: Bed) -> Iterator[Measure]:
     """Make servers in rounds."""
     cpu, rate = run(_spent(bed))
-    yield at_most(1, f"a server that comes up, {CLIENTS} clients", cpu, _LIMIT_MS, "ms CPU")
-    yield figure(f"servers that are asked for by {CLIENTS} clients", rate, "1/s")
+    yield at_most(1, f"a server until it runs, {CLIENTS} clients", cpu, _LIMIT_MS, "ms CPU")
+    yield figure(f"servers requested by {CLIENTS} clients", rate, "1/s")
 
 
 async def _spent(bed: Bed) -> tuple[float, float]:

@@ -39,14 +39,14 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def watch(cases: AsyncIterator[Case]) -> list[Measure]:
-    """Run the work of each case, and return how long it held the loop at most."""
+    """Run the work of each case, and return how long it blocked the event loop at most."""
     found: list[Measure] = []
     async for title, work in cases:
         async with watched() as held:
             await asyncio.create_task(_run(work))
             asyncio.get_running_loop().call_soon(gc.collect, 0)
             await asyncio.sleep(0)
-        found.append(at_most(1, f"held the loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
+        found.append(at_most(1, f"blocks the event loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
         found.append(figure(f"wall lag: {title}", held.lag_s * 1_000, "ms"))
     return found
 
@@ -59,10 +59,10 @@ async def _cases(bed: Bed) -> AsyncIterator[Case]:
     count = bed.sizes.networked
     async with housed(bed) as house:
         (network,) = await house.networks(1)
-        yield f"{count:,} servers made by {CALLERS} callers", partial(_make, house, network, count)
+        yield f"{count:,} servers created by {CALLERS} callers", partial(_make, house, network, count)
         yield f"a list of {count:,} servers", partial(house.root.get, "/api/v2/servers")
-        yield f"all {count:,} servers looked at", partial(_scan, house)
-        yield f"a project with {count:,} servers given up", house.end_project
+        yield f"reconciling all {count:,} servers", partial(_scan, house)
+        yield f"deleting a project with {count:,} servers", house.end_project
     fleet_size = f"{bed.sizes.fleet:,} servers"
     async with fleet(bed, bed.sizes.fleet) as house:
         poll = await _poll(house)

@@ -25,7 +25,7 @@ _POLLS = 10
 def measures(bed: Bed) -> Iterator[Measure]:
     """Poll, beside only listing."""
     polled, listed = run(_spent(bed))
-    yield at_most(1, f"a poll of {bed.sizes.fleet:,} servers that are as they were, each", polled, _LIMIT_US, "µs CPU")
+    yield at_most(1, f"a poll of {bed.sizes.fleet:,} unchanged servers, each", polled, _LIMIT_US, "µs CPU")
     yield figure(f"only listing {bed.sizes.fleet:,} servers, each", listed, "µs CPU")
 
 

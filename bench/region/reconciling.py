@@ -29,7 +29,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
     """Compare a pass, and a server from the request until it runs."""
     passes, creates = run(_compare(bed))
     many = f"{bed.sizes.networked:,} on a network to {_FEW}"
-    yield at_most(_GOAL, f"a pass over a server that runs, {many}", *passes, "µs CPU")
+    yield at_most(_GOAL, f"a reconcile of a running server, {many}", *passes, "µs CPU")
     yield at_most(_GOAL, f"one more server, {many}", *creates, "µs CPU")
 
 

@@ -33,7 +33,7 @@ async def _watch(cases: AsyncIterator[Case]) -> list[Measure]:
         async with watched() as held:
             kept = await asyncio.create_task(_run(work))
         del kept  # what a caller lets go at once is the caller's
-        found.append(at_most(1, f"held the loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
+        found.append(at_most(1, f"blocks the event loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
         found.append(figure(f"wall lag: {title}", held.lag_s * 1_000, "ms"))
     return found
 

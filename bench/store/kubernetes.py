@@ -87,6 +87,6 @@ async def _open(cluster: Cluster) -> list[Measure]:
     await store.close()
     title = f"opening with {count:,} objects"
     return [
-        at_most(1, f"held the loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"),
+        at_most(1, f"blocks the event loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"),
         figure(title, took_s * 1_000, "ms"),
     ]
