@@ -268,7 +268,7 @@ async def test_a_repeat_calls_another_method() -> None:
         body_type=HorseWrite,
         view=VIEW,
         response_type=HorseRead,
-        holds_secret=True,
+        has_secret=True,
     )
     repeat = repeat_invocation(repeating, horses)
     assert repeat is not None

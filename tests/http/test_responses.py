@@ -81,7 +81,7 @@ SHOE: AnyRoute = Route(
     success=202,
     other=OtherResponseType(status=200, response_type=Fitting, about="With dry: whether it would fit."),
     error_bodies={409: Refusal},
-    holds_secret=True,
+    has_secret=True,
     service=Smithy,
     calls=Smithy.shoe,
     repeat_calls=Smithy.tell,
@@ -193,7 +193,7 @@ def test_the_document_and_the_page_have_both_answers() -> None:
     ("wrong", "why"),
     [
         ({"success": 200}, "has an alternative response with the status of the usual one"),
-        ({"holds_secret": False}, "has a method for repeats although its responses are stored"),
+        ({"has_secret": False}, "has a method for repeats although its responses are stored"),
     ],
 )
 def test_a_route_that_contradicts_itself_cannot_be_made(wrong: dict[str, Any], why: str) -> None:

@@ -230,13 +230,13 @@ def test_a_method_that_does_not_fit_is_refused_with_route_and_reason(
 
 
 def test_a_repeat_takes_what_it_needs() -> None:
-    fields = IN_STALL | {"body_type": HorseWrite, "holds_secret": True, "repeat_calls": Horses.half_path}
+    fields = IN_STALL | {"body_type": HorseWrite, "has_secret": True, "repeat_calls": Horses.half_path}
     made = route(Horses.all_positional, **fields)
     assert table(made).routes[0].repeat_arguments == Arguments(("context", "path.horse"))
 
 
 def test_a_repeat_that_does_not_fit_is_refused() -> None:
-    made = route(Horses.context_only, holds_secret=True, repeat_calls=Horses.half_path)
+    made = route(Horses.context_only, has_secret=True, repeat_calls=Horses.half_path)
     with pytest.raises(ValueError, match=r"ride calls Horses.half_path, which takes the argument horse"):
         table(made)
 

@@ -318,7 +318,7 @@ class Api:
         idempotency, owner = self._ports.idempotency, key_owner(principal)
         if endpoint.route.is_idempotent:
             return await work(idempotency.operation(key, who=owner))
-        keep, fingerprint = not endpoint.route.holds_secret, inbound.fingerprint(raw)
+        keep, fingerprint = not endpoint.route.has_secret, inbound.fingerprint(raw)
         try:
             return await idempotency.execute_once(key, who=owner, fingerprint=fingerprint, keep=keep, work=work)
         except ResponseNotStored:

@@ -60,7 +60,7 @@ class Endpoint:
         self._body = _body_reader(route)
         self.declared = frozenset(name.encode() for name in route.headers)
         self._organization_at, self._project_at = (_index_of(route, name) for name in ("organizationID", "projectID"))
-        encoder = msgspec.json.Encoder(enc_hook=reveal) if route.holds_secret else msgspec.json.Encoder()
+        encoder = msgspec.json.Encoder(enc_hook=reveal) if route.has_secret else msgspec.json.Encoder()
         self._encode: Callable[[Any], bytes] = encoder.encode
         self._is_empty = route.response_type is NoneType
         self._success = route.success
@@ -129,7 +129,7 @@ def _index_of(route: AnyRoute, name: str) -> int | None:
 
 def _headers(route: AnyRoute) -> tuple[Header, ...]:
     """Return the headers of a response; one with a secret must not be cached."""
-    if route.holds_secret:
+    if route.has_secret:
         return (JSON, NO_STORE[0])
     return (JSON, _cache_control(route.max_age_s), _VARIES) if route.max_age_s else _FILLED
 

@@ -108,7 +108,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     """Types of error bodies with additional fields, by status."""
     is_conditional: bool = False
     """Whether it supports `If-Match`. Other routes reject the header rather than ignore it."""
-    holds_secret: bool = False
+    has_secret: bool = False
     """Whether the response contains a secret: it is neither stored nor replayed nor cached (`no-store`)."""
     repeat_calls: Callable[..., Any] | None = None
     """The method that responds to a repeated request whose response was not stored."""
@@ -292,7 +292,7 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         "has a response with a 204": route.success != _NO_CONTENT or route.response_type is NoneType,
         "has an alternative response with the status of the usual one": route.other is None
         or route.other.status != route.success,
-        "has a method for repeats although its responses are stored": route.repeat_calls is None or route.holds_secret,
+        "has a method for repeats although its responses are stored": route.repeat_calls is None or route.has_secret,
         "is a form without a body": not route.form or route.has_body,
         "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
         and not ((route.page or route.oauth) and route.is_list),

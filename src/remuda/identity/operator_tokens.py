@@ -180,7 +180,7 @@ ROUTES: list[AnyRoute] = [
         body_type=OperatorTokenWrite,
         response_type=OperatorTokenRead,
         errors=(401,),
-        holds_secret=True,
+        has_secret=True,
         tag="operator",
     )
 ]

@@ -110,7 +110,7 @@ def routes() -> list[AnyRoute]:
         route("GET", "/callback", "come_back", page=True, success=302),
         route("POST", "/leave", "leave", redirects=True, success=204),
         route("POST", "/token", "get_token", oauth=True, form=True, body_type=TokenForm, response_type=TokenRead,
-              holds_secret=True, errors=(401,)),
+              has_secret=True, errors=(401,)),
         route("GET", "/headers", "headers", handler=_see, response_type=Seen,
               headers=("authorization", "cookie", "x-flavour")),
         route("GET", place, "in_organization", path_type=OrganizationPath, **known),

@@ -184,7 +184,7 @@ def routes() -> list[AnyRoute]:
         route("DELETE", f"{organization}/{{horseID}}", "delete", do_nothing, success=202, is_conditional=True, **one),
         route("PUT", "/api/v1/references/{reference}", "refer", do_nothing, path_type=ReferencePath, success=201),
         route("GET", "/api/v1/all", "collect", _collect, query_type=ListQuery, response_type=list[HorseRead]),
-        route("POST", "/api/v1/brand", "brand", _brand, response_type=BrandRead, holds_secret=True),
+        route("POST", "/api/v1/brand", "brand", _brand, response_type=BrandRead, has_secret=True),
         route("POST", "/api/v1/leak", "leak", _leak, response_type=BrandRead),
         route("POST", "/notices", "publish", do_nothing, scope="public", permission=None, success=202),
         route("GET", "/public", "public", _get, scope="public", permission=None, **read),

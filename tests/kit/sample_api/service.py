@@ -145,7 +145,7 @@ BRAND = Route(
     body_type=HorseWrite,
     response_type=HorseRead,
     success=201,
-    holds_secret=True,
+    has_secret=True,
 )
 GET = Route(
     method="GET",

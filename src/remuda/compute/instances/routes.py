@@ -36,7 +36,7 @@ _UPDATE: AnyRoute = Route(
     ),
     error_bodies={409: PlanErrorBody},
     is_conditional=True,
-    holds_secret=True,  # its user data
+    has_secret=True,  # its user data
     view=rules.INSTANCE_VIEW,
     service=Updates,
     calls=Updates.update,
@@ -97,7 +97,7 @@ _ACTIONS = [
         name="get_instance_ssh_key",
         summary="Read the private SSH key of an instance",
         response_type=schema.SshKeyRead,
-        holds_secret=True,
+        has_secret=True,
         calls=Actions.ssh_key,
     ),
     _action(
@@ -106,7 +106,7 @@ _ACTIONS = [
         name="open_instance_console",
         summary="Open the console of an instance in a browser",
         response_type=schema.ConsoleSessionRead,
-        holds_secret=True,
+        has_secret=True,
         calls=Actions.open_console,
     ),
     _action(

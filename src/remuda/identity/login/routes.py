@@ -108,7 +108,7 @@ ROUTES: list[AnyRoute] = [
         response_type=PasswordLinkRead,
         success=201,
         errors=(404,),
-        holds_secret=True,
+        has_secret=True,
         service=PasswordPages,
         handler=make_password_link,
     ),

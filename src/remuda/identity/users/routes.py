@@ -68,7 +68,7 @@ ROUTES: list[AnyRoute] = [
             "delete": "Delete a service account, and revoke its token",
         },
         descriptions={"list": "A service account without the permission sees itself."},
-        overrides={"create": {"holds_secret": True}},
+        overrides={"create": {"has_secret": True}},
     ),
     Route(
         method="POST",
@@ -80,7 +80,7 @@ ROUTES: list[AnyRoute] = [
         permission=permission(ACCOUNTS, "update"),
         path_type=AccountPath,
         response_type=AccountRead,
-        holds_secret=True,
+        has_secret=True,
         service=Accounts,
         calls=Accounts.rotate,
     ),

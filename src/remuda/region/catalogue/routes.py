@@ -94,7 +94,7 @@ _VERSION_1: list[AnyRoute] = [
         permission=permission("regions/detail", "read"),
         path_type=OrganizationRegionPath,
         response_type=schema.RegionDetailRead,
-        holds_secret=True,
+        has_secret=True,
         service=Catalogue,
         calls=Catalogue.detail,
     ),

@@ -50,8 +50,8 @@ ROUTES: list[AnyRoute] = [
             "are kept."
         },
         overrides={  # the secret is the user data
-            "create": {"holds_secret": True, "repeat_calls": Servers.get_created},
-            "update": {"holds_secret": True, "repeat_calls": Servers.get, "query_type": schema.RevisionQuery},
+            "create": {"has_secret": True, "repeat_calls": Servers.get_created},
+            "update": {"has_secret": True, "repeat_calls": Servers.get, "query_type": schema.RevisionQuery},
         },
     ),
     Route(
@@ -70,7 +70,7 @@ ROUTES: list[AnyRoute] = [
         response_type=schema.ServerRead,
         success=202,
         is_conditional=True,
-        holds_secret=True,  # the user data
+        has_secret=True,  # the user data
         service=Servers,
         calls=Servers.replace,
         repeat_calls=Servers.get,
@@ -91,7 +91,7 @@ ROUTES: list[AnyRoute] = [
         permission=permission("servers", "update"),
         path_type=schema.ServerPath,
         response_type=schema.ConsoleSessionRead,
-        holds_secret=True,
+        has_secret=True,
         service=ServerActions,
         calls=ServerActions.open_console,
     ),
@@ -117,7 +117,7 @@ ROUTES: list[AnyRoute] = [
         permission=permission("servers", "update"),
         path_type=schema.ServerPath,
         response_type=schema.SshKeyRead,
-        holds_secret=True,
+        has_secret=True,
         service=ServerActions,
         calls=ServerActions.ssh_key,
     ),
