@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.common import REMUDA_GROUP, SHARED, VERSION
+from remuda.identity.kinds.common import remuda_kind, shared_kind
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import ORGANIZATION
-from remuda.store.kinds import Index, Kind, keyed
+from remuda.store.kinds import Index, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 ProviderType = Literal["custom", "google", "microsoft", "github"]
@@ -167,47 +167,33 @@ def _of_platform(provider: OAuth2Provider) -> Iterator[str]:
             yield "login"
 
 
-OAUTH2_PROVIDER = Kind(
-    type=OAuth2Provider,
-    group=SHARED,
-    version=VERSION,
-    plural="oauth2providers",
+OAUTH2_PROVIDER = shared_kind(
+    OAuth2Provider,
+    "oauth2providers",
     indexes=(Index(name="platform", values=_of_platform),),
     columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
 )
 """Providers, found by the label of their organization; global ones by the index `platform`, as `login` if identity is a
 client there, and all of them as `yes`."""
 
-OAUTH2_CLIENT = Kind(
-    type=OAuth2Client,
-    group=SHARED,
-    version=VERSION,
-    plural="oauth2clients",
-    columns={"Redirect URI": ".spec.redirectUri"},
-)
+OAUTH2_CLIENT = shared_kind(OAuth2Client, "oauth2clients", columns={"Redirect URI": ".spec.redirectUri"})
 
-PASSWORD = Kind(
-    type=Password,
-    group=REMUDA_GROUP,
-    version=VERSION,
-    plural="passwords",
+PASSWORD = remuda_kind(
+    Password,
+    "passwords",
     indexes=(Index(name="link", values=lambda each: [each.spec.reset_hash] if each.spec.reset_hash else []),),
 )
 """Passwords, found by the link that sets them."""
 
-AUTHORIZATION_CODE = Kind(type=AuthorizationCode, group=REMUDA_GROUP, version=VERSION, plural="authorizationcodes")
+AUTHORIZATION_CODE = remuda_kind(AuthorizationCode, "authorizationcodes")
 """Authorization codes, which live for a minute."""
 
-DEVICE_GRANT = Kind(
-    type=DeviceGrant,
-    group=REMUDA_GROUP,
-    version=VERSION,
-    plural="devicegrants",
-    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
+DEVICE_GRANT = remuda_kind(
+    DeviceGrant, "devicegrants", indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),)
 )
 """Device grants, found by their user code."""
 
-USED_ASSERTION = Kind(type=UsedAssertion, group=REMUDA_GROUP, version=VERSION, plural="usedassertions")
+USED_ASSERTION = remuda_kind(UsedAssertion, "usedassertions")
 """Used assertions, until they expire."""
 
 
@@ -235,11 +221,9 @@ class BrowserLogin(Resource, frozen=True):
     spec: BrowserLoginSpec = BrowserLoginSpec()
 
 
-BROWSER_LOGIN = Kind(
-    type=BrowserLogin,
-    group=REMUDA_GROUP,
-    version=VERSION,
-    plural="browserlogins",
+BROWSER_LOGIN = remuda_kind(
+    BrowserLogin,
+    "browserlogins",
     indexes=(Index(name="cookie", values=lambda login: [login.spec.cookie_hash]),),
     columns={"User": ".spec.user"},
 )

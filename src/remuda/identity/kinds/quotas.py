@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
-from remuda.identity.kinds.common import SHARED, VERSION
+from remuda.identity.kinds.common import SHARED, shared_kind
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNINDEXED
-from remuda.store.kinds import Index, Kind, keyed
+from remuda.store.kinds import Index, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 LEDGER_FINALIZER = f"{SHARED}/ledger"
@@ -166,17 +166,15 @@ def _ended(allocation: Allocation) -> Iterator[str]:
         yield allocation.spec.ended.date().isoformat()
 
 
-QUOTA_METADATA = Kind(type=QuotaMetadata, group=SHARED, version=VERSION, plural="quotametadata")
+QUOTA_METADATA = shared_kind(QuotaMetadata, "quotametadata")
 """Quota kinds. Built-in ones are created at each start; an operator may add others."""
 
-QUOTA = Kind(type=Quota, group=SHARED, version=VERSION, plural="quotas")
+QUOTA = shared_kind(Quota, "quotas")
 """Quota records, named after their organizations."""
 
-ALLOCATION = Kind(
-    type=Allocation,
-    group=SHARED,
-    version=VERSION,
-    plural="allocations",
+ALLOCATION = shared_kind(
+    Allocation,
+    "allocations",
     indexes=(
         Index(name="owner", values=_owner),
         Index(name="active", values=_active),

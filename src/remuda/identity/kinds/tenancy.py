@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.common import REMUDA_GROUP, SHARED, VERSION
+from remuda.identity.kinds.common import DISPLAY_NAME, SHARED, remuda_kind, shared_kind
 from remuda.kernel.conditions import Condition
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
-from remuda.store.kinds import Index, Kind, Reference, keyed
+from remuda.store.kinds import Index, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 CONTROLLER_FINALIZER = f"{SHARED}/controller"
@@ -109,27 +109,23 @@ def _provider(organization: Organization) -> Iterator[str]:
         yield organization.spec.provider_id
 
 
-ORGANIZATION = Kind(
-    type=Organization,
-    group=SHARED,
-    version=VERSION,
-    plural="organizations",
+ORGANIZATION = shared_kind(
+    Organization,
+    "organizations",
     references=(Reference(target=f"oauth2providers.{SHARED}", names=_provider),),
     indexes=(Index(name="domain", values=_desired_domain),),
-    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
+    columns=DISPLAY_NAME,
 )
 """Organizations, found by the domain that they request. A reference protects the provider of the domain."""
 
-DOMAIN = Kind(type=Domain, group=REMUDA_GROUP, version=VERSION, plural="domains", columns={"Domain": ".spec.domain"})
+DOMAIN = remuda_kind(Domain, "domains", columns={"Domain": ".spec.domain"})
 """Domains, named by `domain_id` and owned by their organization."""
 
-PROJECT = Kind(
-    type=Project,
-    group=SHARED,
-    version=VERSION,
-    plural="projects",
+PROJECT = shared_kind(
+    Project,
+    "projects",
     indexes=(Index(name="group", values=lambda project: project.spec.group_ids),),
-    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
+    columns=DISPLAY_NAME,
 )
 """Projects, found by the groups that have permissions in them."""
 
@@ -158,4 +154,4 @@ class Bootstrap(Resource, frozen=True):
     status: BootstrapStatus = BootstrapStatus()
 
 
-BOOTSTRAP = Kind(type=Bootstrap, group=REMUDA_GROUP, version=VERSION, plural="bootstraps")
+BOOTSTRAP = remuda_kind(Bootstrap, "bootstraps")

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from remuda.identity.kinds.common import REMUDA_GROUP, SHARED, VERSION
+from remuda.identity.kinds.common import remuda_kind, shared_kind
 from remuda.kernel.secrets import Secret
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index
 from remuda.store.objects import Resource, StoredStruct
 
 
@@ -76,22 +76,12 @@ class Revocation(Resource, frozen=True):
     spec: RevocationSpec = RevocationSpec()
 
 
-SIGNING_KEY = Kind(type=SigningKey, group=SHARED, version=VERSION, plural="signingkeys")
+SIGNING_KEY = shared_kind(SigningKey, "signingkeys")
 
-SESSION = Kind(
-    type=Session,
-    group=REMUDA_GROUP,
-    version=VERSION,
-    plural="sessions",
-    columns={"User": ".spec.user", "Client": ".spec.client"},
-)
+SESSION = remuda_kind(Session, "sessions", columns={"User": ".spec.user", "Client": ".spec.client"})
 """Sessions, found by the label of their user."""
 
-REVOCATION = Kind(
-    type=Revocation,
-    group=REMUDA_GROUP,
-    version=VERSION,
-    plural="revocations",
-    indexes=(Index(name="revoked", values=lambda revocation: [revocation.spec.revoked]),),
+REVOCATION = remuda_kind(
+    Revocation, "revocations", indexes=(Index(name="revoked", values=lambda revocation: [revocation.spec.revoked]),)
 )
 """Revocations, named after what they revoke."""

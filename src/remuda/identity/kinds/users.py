@@ -15,12 +15,12 @@ from typing import Annotated
 import msgspec
 
 from remuda.access.principal import Verb
-from remuda.identity.kinds.common import SHARED, VERSION, UserState
+from remuda.identity.kinds.common import DISPLAY_NAME, SHARED, UserState, shared_kind
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.store.kinds import Index, Kind, Reference, keyed
+from remuda.store.kinds import Index, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
 
@@ -220,19 +220,11 @@ class Role(Resource, frozen=True):
     spec: RoleSpec = RoleSpec()
 
 
-USER = Kind(
-    type=User,
-    group=SHARED,
-    version=VERSION,
-    plural="users",
-    columns={"Subject": ".spec.subject", "State": ".spec.state"},
-)
+USER = shared_kind(User, "users", columns={"Subject": ".spec.subject", "State": ".spec.state"})
 
-ORGANIZATION_USER = Kind(
-    type=OrganizationUser,
-    group=SHARED,
-    version=VERSION,
-    plural="organizationusers",
+ORGANIZATION_USER = shared_kind(
+    OrganizationUser,
+    "organizationusers",
     references=(
         Reference(target=f"users.{SHARED}", names=lambda membership: [membership.metadata.labels[USER_LABEL]]),
     ),
@@ -240,32 +232,18 @@ ORGANIZATION_USER = Kind(
 )
 """Memberships, found by the labels of organization and user. A reference protects the user."""
 
-SERVICE_ACCOUNT = Kind(
-    type=ServiceAccount,
-    group=SHARED,
-    version=VERSION,
-    plural="serviceaccounts",
-    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name", "Expiry": ".spec.expiry"},
-)
+SERVICE_ACCOUNT = shared_kind(ServiceAccount, "serviceaccounts", columns=DISPLAY_NAME | {"Expiry": ".spec.expiry"})
 
-GROUP = Kind(
-    type=Group,
-    group=SHARED,
-    version=VERSION,
-    plural="groups",
+GROUP = shared_kind(
+    Group,
+    "groups",
     indexes=(
         Index(name="member", values=_members),
-        Index(name="operation", values=lambda group: [entry.operation for entry in group.spec.member_changes]),
+        Index[Group](name="operation", values=lambda group: [entry.operation for entry in group.spec.member_changes]),
     ),
-    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
+    columns=DISPLAY_NAME,
 )
 """Groups, found by their members, and by the operations that changed these."""
 
-ROLE = Kind(
-    type=Role,
-    group=SHARED,
-    version=VERSION,
-    plural="roles",
-    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
-)
+ROLE = shared_kind(Role, "roles", columns=DISPLAY_NAME)
 """Roles. Built-in ones are written at each start; an operator may add others."""
