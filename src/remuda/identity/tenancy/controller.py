@@ -21,7 +21,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.text import folded
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle, Outcome, any_children
+from remuda.reconcile.lifecycle import Outcome, any_children, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
 from remuda.reconcile.sources import KeyMapper, Source, through
@@ -102,39 +102,29 @@ def controllers(
     organizations = OrganizationController(store=store, clock=ports.clock)
     projects = ProjectController(store=store, clock=ports.clock, closer=ProjectCloser(store, writer))
     return (
-        Controller(
+        lifecycle_controller(
             "organizations",
-            Lifecycle(
-                Organization,
-                provision=organizations.provision,
-                deprovision=organizations.deprovision,
-                waits_for=organizations.waits_for,
-                finalizer=CONTROLLER_FINALIZER,
-                ports=ports,
-            ),
-            kind=Organization,
+            Organization,
+            provision=organizations.provision,
+            deprovision=organizations.deprovision,
+            waits_for=organizations.waits_for,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             sources=(
-                Source(Organization),
                 Source(Domain, keys=through(store, Organization, "domain", lambda domain: folded(domain.spec.domain))),
                 Source(Project, when=_describe_project, keys=_if_deleting(store, Organization, labels.organization_of)),
             ),
             settings=settings,
         ),
-        Controller(
+        lifecycle_controller(
             "projects",
-            Lifecycle(
-                Project,
-                provision=projects.provision,
-                deprovision=projects.deprovision,
-                describe=_describe_blockers,
-                finalizer=CONTROLLER_FINALIZER,
-                ports=ports,
-            ),
-            kind=Project,
+            Project,
+            provision=projects.provision,
+            deprovision=projects.deprovision,
+            describe=_describe_blockers,
+            finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             sources=(
-                Source(Project),
                 Source(
                     Allocation,
                     when=lambda allocation: allocation.spec.state,
