@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Context
 from remuda.http.responses import check_if_match, etag_of
@@ -109,6 +110,12 @@ async def request_deletion(
         await check()
     version = found.version if if_unchanged or context.if_match is not None else None
     await store.delete(type(found), found.name, uid=found.uid, version=version, unused=unused, log=log)
+
+
+def without_finalizer(found: ResourceT, finalizer: str) -> ResourceT:
+    """Return an object without a finalizer."""
+    remaining = tuple(each for each in found.metadata.finalizers if each != finalizer)
+    return replace(found, metadata=replace(found.metadata, finalizers=remaining))
 
 
 async def reject_if_in_use(store: Store, found: Resource, message: str) -> None:

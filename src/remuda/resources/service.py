@@ -27,6 +27,7 @@ from remuda.resources.crud import (
     reject_if_in_use,
     request_deletion,
     retry_on_conflict,
+    without_finalizer,
 )
 from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
@@ -110,7 +111,9 @@ class ResourceService(Generic[ResourceT, ReadT]):
             if found.is_deleting:
                 raise Malformed(if_deleting)
             before = found.metadata.finalizers
-            return found if reference in before else _with_finalizers(found, (*before, reference))
+            if reference in before:
+                return found
+            return replace(found, metadata=replace(found.metadata, finalizers=(*before, reference)))
 
         await self.update_found(context, find, add)
 
@@ -119,9 +122,7 @@ class ResourceService(Generic[ResourceT, ReadT]):
 
         async def remove(found: ResourceT) -> ResourceT:
             check_reference(reference, own=own)
-            before = found.metadata.finalizers
-            remaining = tuple(each for each in before if each != reference)
-            return found if remaining == before else _with_finalizers(found, remaining)
+            return without_finalizer(found, reference) if reference in found.metadata.finalizers else found
 
         await self.update_found(context, find, remove)
 
@@ -288,7 +289,3 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
 def _tags(resource: Any) -> Sequence[Tag]:
     tags: Sequence[Tag] = resource.spec.tags
     return tags
-
-
-def _with_finalizers(resource: ResourceT, finalizers: tuple[str, ...]) -> ResourceT:
-    return replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))

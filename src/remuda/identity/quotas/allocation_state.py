@@ -18,6 +18,7 @@ from remuda.resources.conventions import (
     organization_of,
     project_of,
 )
+from remuda.resources.crud import without_finalizer
 from remuda.store.objects import Metadata
 
 _INSTANT = timedelta(microseconds=1)
@@ -105,9 +106,8 @@ def is_released_for(allocation: Allocation, fencing_token: int) -> bool:
 def released(allocation: Allocation, now: datetime) -> Allocation:
     """Return a released allocation, with a new end, so that a concurrent renewal conflicts."""
     ended = now if allocation.spec.ended is None else max(now, allocation.spec.ended + _INSTANT)
-    finalizers = tuple(each for each in allocation.metadata.finalizers if each != ALLOCATION_FINALIZER)
-    metadata = replace(allocation.metadata, finalizers=finalizers)
-    return replace(allocation, metadata=metadata, spec=replace(allocation.spec, state="released", ended=ended))
+    spec = replace(allocation.spec, state="released", ended=ended)
+    return replace(without_finalizer(allocation, ALLOCATION_FINALIZER), spec=spec)
 
 
 def renewed(allocation: Allocation, intent: Intent, now: datetime) -> Allocation:

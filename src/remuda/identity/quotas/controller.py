@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from msgspec.structs import replace
-
 from remuda.identity.kinds.quotas import LEDGER_FINALIZER, Allocation, Quota
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.ledger import Ledger
@@ -24,7 +22,7 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source
 from remuda.resources.conventions import organization_of
-from remuda.resources.crud import exists
+from remuda.resources.crud import exists, without_finalizer
 from remuda.store.contract import Store
 
 _RETRY_S = 10.0
@@ -58,10 +56,9 @@ class LedgerController:
         if (await self.store.list_names(Allocation, index=("active", record.name), limit=1)).items:
             run.requeue_after(_RETRY_S)
             return
-        finalizers = tuple(each for each in record.metadata.finalizers if each != LEDGER_FINALIZER)
-        if finalizers != record.metadata.finalizers:
+        if LEDGER_FINALIZER in record.metadata.finalizers:
             run.acted = True
-            await self.store.update(replace(record, metadata=replace(record.metadata, finalizers=finalizers)))
+            await self.store.update(without_finalizer(record, LEDGER_FINALIZER))
 
     async def _expire_next(self, record: Quota, run: ReconcileContext) -> bool:
         """Complete the first intent after its deadline, or requeue for the deadline of the next one."""

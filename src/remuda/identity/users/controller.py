@@ -28,7 +28,7 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source, names, through
 from remuda.resources.conventions import ORGANIZATION, organization_of
-from remuda.resources.crud import exists, find
+from remuda.resources.crud import exists, find, without_finalizer
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -95,8 +95,7 @@ class AccountController:
             return Done()
         if account.is_deleting and TOKENS_FINALIZER in account.metadata.finalizers:
             await self._revoke([*account.spec.replaced, *_current_token(account)])
-            finalizers = tuple(each for each in account.metadata.finalizers if each != TOKENS_FINALIZER)
-            unprotected = replace(account, metadata=replace(account.metadata, finalizers=finalizers))
+            unprotected = without_finalizer(account, TOKENS_FINALIZER)
             with suppress(NotFound):  # another process that believes to lead has done it
                 await self.store.update(unprotected, log=[run.event(account, "TokensRevoked")])
         elif account.spec.replaced and not account.is_deleting:

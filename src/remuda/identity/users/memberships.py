@@ -30,7 +30,7 @@ from remuda.identity.kinds.users import (
 from remuda.identity.users.rules import Member, changed_by, is_in, locked_by, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
 from remuda.operations.kinds import Operation, attempt_id
-from remuda.resources.crud import KeyedLock, find, find_in
+from remuda.resources.crud import KeyedLock, find, find_in, without_finalizer
 from remuda.store.contract import Store
 
 LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
@@ -102,8 +102,7 @@ async def restore(store: Store, kind: type[LockedT], name: str, operation: str) 
 
 async def _remove(store: Store, kind: type[LockedT], found: LockedT) -> None:
     """Remove an object without revoking its token, which no client has received."""
-    finalizers = tuple(each for each in found.metadata.finalizers if each != TOKENS_FINALIZER)
-    unprotected = await store.update(replace(found, metadata=replace(found.metadata, finalizers=finalizers)))
+    unprotected = await store.update(without_finalizer(found, TOKENS_FINALIZER))
     await store.delete(kind, unprotected.name, uid=unprotected.uid, version=unprotected.version)
 
 
