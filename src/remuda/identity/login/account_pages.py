@@ -186,48 +186,32 @@ class PasswordPages(BrowserPages):
         return self.pages.password(link=query.link, email=user.spec.subject)
 
     async def choose(self, request: BrowserRequest, form: PasswordForm) -> HtmlPage:
-        """Set a new password from the form."""
-        new_password = form.new_password or Secret("")
+        """Set a new password from the form, which has a link or the current password."""
         if form.link:
             user = await self.passwords.user_of_link(form.link)
-            if problem := _mismatch(form):
-                return self._retry(form, user.spec.subject, problem)
-            log = await self.records.succeeded(request, user)
-            try:
-                await self.passwords.set_by_link(form.link, new_password, log=log)
-            except Invalid as invalid:
-                return self._retry(form, user.spec.subject, invalid.message)
-            return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
-        return await self._change_with_password(request, form, new_password)
+            email = user.spec.subject
+        else:
+            verified = await self.verified_user(request, form.email, form.password or Secret(""))
+            if verified is None:
+                return self.pages.password(email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED)
+            user, email = verified, form.email
+        try:
+            await self._set_password(request, form, user)
+        except Invalid as invalid:
+            return self.pages.password(link=form.link, email=email, problem=invalid.message, status=_BAD_REQUEST)
+        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
+
+    async def _set_password(self, request: BrowserRequest, form: PasswordForm, user: User) -> None:
+        if form.new_password != form.repeated_password:
+            raise Invalid("password", "The two new passwords differ: enter them again.")
+        new_password, log = form.new_password or Secret(""), await self.records.succeeded(request, user)
+        if form.link:
+            await self.passwords.set_by_link(form.link, new_password, log=log)
+        else:
+            await self.passwords.set_password(user.name, new_password, log=log)
 
     async def _link_records(self, context: Context, user: User) -> Sequence[Record]:
         """Return audit records for the user's organizations and, last, for the system, which also receives failures."""
         organizations = [*await audited_organizations(self.store, user), None]
         audited = (context.audit(PASSWORD.plural, user.name, organization=each) for each in organizations)
         return [record for records in audited for record in records]
-
-    async def _change_with_password(
-        self, request: BrowserRequest, form: PasswordForm, new_password: Secret
-    ) -> HtmlPage:
-        account = user_id(form.email)
-        self.attempts.password(account, peer=request.peer, browser=request.known_browser.id_for(account))
-        is_valid = await self.passwords.verify(account, form.password or Secret(""))
-        user = await find(self.store, User, account)
-        if user is None or not user.is_active or not is_valid:
-            await self.records.failed(request, user)
-            return self.pages.password(email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED)
-        if problem := _mismatch(form):
-            return self._retry(form, form.email, problem)
-        try:
-            log = await self.records.succeeded(request, user)
-            await self.passwords.set_password(user.name, new_password, log=log)
-        except Invalid as invalid:
-            return self._retry(form, form.email, invalid.message)
-        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
-
-    def _retry(self, form: PasswordForm, email: str, problem: str) -> HtmlPage:
-        return self.pages.password(link=form.link, email=email, problem=problem, status=_BAD_REQUEST)
-
-
-def _mismatch(form: PasswordForm) -> str:
-    return "" if form.new_password == form.repeated_password else "The two new passwords differ: enter them again."

@@ -122,6 +122,17 @@ class BrowserPages:
     attempts: Attempts
     records: LoginAudit
 
+    async def verified_user(self, browser: BrowserRequest, email: str, password: Secret) -> User | None:
+        """Return the active user with this address and password, or None after recording the failed attempt."""
+        account = user_id(email)
+        self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
+        is_valid = await self.passwords.verify(account, password)
+        user = await find(self.store, User, account)
+        if user is not None and user.is_active and is_valid:
+            return user
+        await self.records.failed(browser, user)
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginPages(BrowserPages):
@@ -200,12 +211,8 @@ class LoginPages(BrowserPages):
     async def _log_in_with_password(
         self, browser: BrowserRequest, pending: PendingLogin, form: LoginForm, password: Secret
     ) -> HtmlPage | Redirect:
-        account = user_id(form.email)
-        self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
-        is_valid = await self.passwords.verify(account, password)
-        user = await find(self.store, User, account)
-        if user is None or not user.is_active or not is_valid:
-            await self.records.failed(browser, user)
+        user = await self.verified_user(browser, form.email, password)
+        if user is None:
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED
             )

@@ -26,9 +26,8 @@ from joserfc.jws import deserialize_compact
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, UsedAssertion, UsedAssertionSpec
 from remuda.identity.oauth.schema import ClientForm
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.jwt import MAX_TOKEN_BYTES
+from remuda.identity.tokens.jwt import MAX_TOKEN_BYTES, decode_unverified
 from remuda.identity.tokens.secrets import is_hash_of, token_hash
-from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, OAuthError
 from remuda.kernel.secrets import Secret
@@ -43,7 +42,6 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _MAX_LIFETIME = timedelta(minutes=5)
 _LEEWAY = timedelta(seconds=5)
 _MAX_ID_LENGTH = 255
-_PARTS = 3
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _MIN_RSA_BITS = 2048
@@ -148,14 +146,8 @@ def load_public_key(pem: str) -> PublicKey:
 
 def _unverified(token: str) -> _AssertionClaims | None:
     """Return the claims before verification, to find the key of the sender."""
-    parts = token.split(".") if len(token) <= MAX_TOKEN_BYTES else []
-    if len(parts) != _PARTS:
-        return None
-    try:
-        msgspec.json.decode(base64url.decode(parts[0]), type=_Header)
-        return msgspec.json.decode(base64url.decode(parts[1]), type=_AssertionClaims)
-    except (ValueError, RecursionError):
-        return None
+    decoded = decode_unverified(token, _Header, _AssertionClaims, max_bytes=MAX_TOKEN_BYTES)
+    return None if decoded is None else decoded[1]
 
 
 def _verified(token: str, key: PublicKey) -> _AssertionClaims | None:

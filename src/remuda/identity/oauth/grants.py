@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from remuda.access.principal import Context
-from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
+from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, OAuth2Client
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
@@ -77,25 +77,14 @@ class TokenGrants:
         _check_code(code, client, form)
         used = await self.codes.use(code, ending=records.of_forced_end)
         user = await self._active_user(used.spec.user)
-        refresh, spec = self.sessions.new_refresh(code=used.name), used.spec
         try:
-            session = await self.sessions.begin(
-                user=user,
-                client=client.name,
-                scope=_granted(spec.scope),
-                provider=spec.provider,
-                authenticated=spec.authenticated,
-                code=used.name,
-                login=spec.login,
-                refresh=refresh,
-                log=await records.of_session(refresh.session, user=user.name, client=client.name),
-            )
+            session, refresh = await self._begin(user, used, records, login=used.spec.login)
         except AlreadyExists:  # begun by an earlier exchange of the same code
             await self.codes.end(used.name, ending=records.of_forced_end)
             raise OAuthError("invalid_grant", "code is used, expired or unknown: log in again") from None
         await self.codes.finish(used, ending=records.of_forced_end)
         await self._check_validity(session, records)
-        return await self._response(user, session, refresh, nonce=spec.nonce)
+        return await self._response(user, session, refresh, nonce=used.spec.nonce)
 
     async def by_refresh(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
         """Exchange a refresh token for new tokens. A narrower scope applies to this access token only."""
@@ -124,17 +113,8 @@ class TokenGrants:
         client = await self.clients.authenticate(credentials)
         grant = await self.devices.redeem(sent, client.name)
         user = await self._active_user(grant.spec.user)
-        refresh, records = self.sessions.new_refresh(code=grant.name), self._records(context)
-        session = await self.sessions.begin(
-            user=user,
-            client=client.name,
-            scope=_granted(grant.spec.scope),
-            provider=grant.spec.provider,
-            authenticated=grant.spec.authenticated,
-            code=grant.name,
-            refresh=refresh,
-            log=await records.of_session(refresh.session, user=user.name, client=client.name),
-        )
+        records = self._records(context)
+        session, refresh = await self._begin(user, grant, records)
         await self._check_validity(session, records)
         return await self._response(user, session, refresh)
 
@@ -147,6 +127,24 @@ class TokenGrants:
             raise OAuthError("unauthorized_client", "only services have permissions of their own: log a user in")
         issued = await self.tokens.issue_for_service(name)
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
+
+    async def _begin(
+        self, user: User, source: AuthorizationCode | DeviceGrant, records: TokenAudit, *, login: str = ""
+    ) -> tuple[Session, RefreshToken]:
+        """Begin the session of an authorization code or a device grant, whose client is authenticated."""
+        spec, refresh = source.spec, self.sessions.new_refresh(code=source.name)
+        session = await self.sessions.begin(
+            user=user,
+            client=spec.client,
+            scope=_granted(spec.scope),
+            provider=spec.provider,
+            authenticated=spec.authenticated,
+            code=source.name,
+            login=login,
+            refresh=refresh,
+            log=await records.of_session(refresh.session, user=user.name, client=spec.client),
+        )
+        return session, refresh
 
     def _records(self, context: Context) -> TokenAudit:
         return TokenAudit(store=self.store, operation=TOKEN, trace_id=context.trace_id)

@@ -160,6 +160,7 @@ MAX_UNVERIFIED_BYTES = 16_384
 
 
 T = TypeVar("T")
+HeaderT = TypeVar("HeaderT")
 
 
 class _UnverifiedHeader(msgspec.Struct, frozen=True):
@@ -196,16 +197,25 @@ class UnverifiedClaims(msgspec.Struct, frozen=True):
 
 def unverified_claims(token: str) -> UnverifiedClaims | None:
     """Return the unverified claims of a token, or None if it is not a JWS."""
-    parts = token.split(".") if len(token) <= MAX_UNVERIFIED_BYTES else []
+    decoded = decode_unverified(token, _UnverifiedHeader, _Payload, max_bytes=MAX_UNVERIFIED_BYTES)
+    if decoded is None:
+        return None
+    header, payload = decoded
+    ends = float(payload.exp) if isinstance(payload.exp, int | float) else 0.0
+    return UnverifiedClaims(token, payload.iss, header.alg, header.kid, ends) if header.is_plain else None
+
+
+def decode_unverified(
+    token: str, header: type[HeaderT], claims: type[T], *, max_bytes: int
+) -> tuple[HeaderT, T] | None:
+    """Return the header and the claims of a token before its signature is verified, or None if it is malformed."""
+    parts = token.split(".") if len(token) <= max_bytes else []
     if len(parts) != _PARTS:
         return None
     try:
-        header = _decoded(parts[0], _UnverifiedHeader)
-        payload = _decoded(parts[1], _Payload)
+        return _decoded(parts[0], header), _decoded(parts[1], claims)
     except (ValueError, RecursionError):
         return None
-    ends = float(payload.exp) if isinstance(payload.exp, int | float) else 0.0
-    return UnverifiedClaims(token, payload.iss, header.alg, header.kid, ends) if header.is_plain else None
 
 
 def _decoded(part: str, kind: type[T]) -> T:
