@@ -42,7 +42,8 @@ async def claim(store: Store, organization: Organization, domain: str) -> bool:
     try:
         await store.create(Domain(metadata=metadata, spec=DomainSpec(domain=domain)))
     except AlreadyExists:
-        return await _is_owner(store, organization, domain)
+        # If it is released just now, the event of that enqueues the waiting organizations.
+        return await find_in(store, Domain, domain_id(domain), organization.name) is not None
     except OwnerRejected:
         raise Conflict(ORGANIZATION.name, organization.name) from None  # its deletion was requested meanwhile
     return True
@@ -51,8 +52,3 @@ async def claim(store: Store, organization: Organization, domain: str) -> bool:
 async def release(store: Store, domain: Domain) -> None:
     with suppress(NotFound):  # another process that believes to lead has done it
         await store.delete(Domain, domain.name, uid=domain.uid)
-
-
-async def _is_owner(store: Store, organization: Organization, domain: str) -> bool:
-    # If it is released just now, the event of that enqueues the waiting organizations.
-    return await find_in(store, Domain, domain_id(domain), organization.name) is not None

@@ -1,8 +1,6 @@
 """Services of organizations, projects and OAuth2 providers, and of the version.
 
-A path that names an organization or a project outside the caller's access list responds 403, whether it exists or not;
-an id of an object of another organization 404; an object of the caller's organization without the permission 403. A
-caller who may read organizations everywhere sees all of them. Other callers see those that they belong to: a user by
+A caller who may read organizations everywhere sees all of them. Other callers see those that they belong to: a user by
 its memberships, suspended ones included, a service account by its own organization. A user whom the identity provider
 of one organization authenticated sees no other organization.
 

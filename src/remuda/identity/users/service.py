@@ -3,12 +3,8 @@
 A user of an organization is a global user with a membership there and the groups that it is in. A service account is
 for automation and has one token, which is shown once.
 
-Every method takes the context of the call, checks the caller's permissions itself and has at most one effect; a change
-that needs several writes is an operation. A path that names an organization outside the caller's access list responds
-403, whether it exists or not; an id of an object of another organization responds 404.
-
-A caller who adds a user to a group grants its roles, and needs what changing the group itself needs: the
-permission to grant each of these roles. To leave a user in a group grants nothing.
+A change that needs several writes is an operation. A caller who adds a user to a group grants its roles, and needs the
+permission to grant each of them, as for a change of the group itself. To leave a user in a group grants nothing.
 """
 
 from collections import defaultdict
