@@ -57,7 +57,7 @@ from remuda.kernel.errors import (
     ResponseNotStored,
     Unavailable,
 )
-from remuda.kernel.fields import common_fields, fields_of
+from remuda.kernel.fields import conversion
 from remuda.kernel.ids import derived_id
 from remuda.providers.absence import AbsenceTracker
 from remuda.quota.reservation import confirm_quota, is_charged, payer_of, with_charged
@@ -78,9 +78,8 @@ from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-_UPDATED = common_fields(ServerCreateSpec, ServerSpecWire)
-_REPLACED = common_fields(ServerCreateSpec, ReplaceWrite)
-"""The fields of a server that an update and a replacement send: all that region accepts there."""
+_updated = conversion(ServerCreateSpec, ServerSpecWire)
+_replaced = conversion(ServerCreateSpec, ReplaceWrite)
 
 REJECTION_REASONS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons with which region rejects a request, as `rejection_of` returns them."""
@@ -153,7 +152,7 @@ class ServerChanges:
         context = await self._context(instance, replacement_id(instance, server, rejections))
         try:
             replaced = await self.region.api.replace_server(
-                context, server.metadata.id, ReplaceWrite(**fields_of(spec, _REPLACED)), revision=server.status.revision
+                context, server.metadata.id, _replaced(spec), revision=server.status.revision
             )
         except PreconditionFailed:
             raise Conflict("Server", server.metadata.id) from None  # likewise
@@ -186,7 +185,7 @@ def replacement_id(instance: ComputeInstance, server: ServerRead, rejections: in
 
 def server_update(desired: ServerCreate) -> ServerUpdate:
     """Return the update of an existing server, which leaves out what can only be set by a create or replacement."""
-    return ServerUpdate(metadata=desired.metadata, spec=ServerSpecWire(**fields_of(desired.spec, _UPDATED)))
+    return ServerUpdate(metadata=desired.metadata, spec=_updated(desired.spec))
 
 
 def rejection_of(error: RemudaError) -> Blocked:

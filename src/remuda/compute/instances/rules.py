@@ -33,7 +33,7 @@ from remuda.http.responses import etag_view
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Conflict, NotFound
-from remuda.kernel.fields import common_fields, fields_of
+from remuda.kernel.fields import common_fields, conversion
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.quota.lock import fencing_token
@@ -63,9 +63,9 @@ SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK,
 
 _CONVERTED = ("networking", "ssh_certificate_authority_id", "user_data")
 """The fields that are stored in another form than they are sent; all others of the same name are copied."""
-_STORED = common_fields(InstanceSpecWire, InstanceSpec, without=(*_CONVERTED, "protection"))
-_DESIRED = common_fields(InstanceSpec, ServerCreateSpec, without=_CONVERTED)
-_REQUESTED = common_fields(ServerSpecWire, ServerCreateSpec, without=("networking",))
+_copied = common_fields(InstanceSpecWire, InstanceSpec, without=(*_CONVERTED, "protection"))
+_desired = common_fields(InstanceSpec, ServerCreateSpec, without=_CONVERTED)
+_requested = common_fields(ServerSpecWire, ServerCreateSpec, without=("networking",))
 
 
 def instance_id(network: str, name: str) -> str:
@@ -143,7 +143,7 @@ def changed_instance(
 def _client_fields(spec: InstanceSpecWire) -> dict[str, Any]:
     """Return the fields of a stored spec that clients write."""
     return {
-        **fields_of(spec, _STORED),
+        **_copied(spec),
         "networking": _stored_networking(spec.networking or NetworkingWire()),
         "ssh_certificate_authority_id": spec.ssh_certificate_authority_id or "",
         "user_data": Secret(spec.user_data) if spec.user_data else None,
@@ -173,7 +173,7 @@ def desired_server(instance: ComputeInstance) -> ServerCreate:
             tags=tuple(TagWire(name=name, value=value) for name, value in sorted(_ownership(instance).items())),
         ),
         spec=ServerCreateSpec(
-            **fields_of(spec, _DESIRED),
+            **_desired(spec),
             network_id=found.get(regional.NETWORK, ""),
             networking=ServerNetworking(
                 security_groups=each_once(networking.security_group_ids),
@@ -201,7 +201,7 @@ def last_requested(server: ServerRead) -> ServerCreate:
             tags=tuple(sorted(tags, key=lambda tag: (tag.name, tag.value))),
         ),
         spec=ServerCreateSpec(
-            **fields_of(spec, _REQUESTED),
+            **_requested(spec),
             network_id=status.network_id,
             networking=spec.networking or ServerNetworking(),
             ssh_certificate_authority_id=status.ssh_certificate_authority_id or None,
@@ -259,16 +259,6 @@ def writable_instance(instance: ComputeInstance) -> InstanceUpdate:
     )
 
 
-def _read_spec(spec: InstanceSpec) -> InstanceSpecWire:
-    return InstanceSpecWire(
-        **fields_of(spec, _STORED),
-        networking=_read_networking(spec.networking),
-        ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
-        user_data="" if spec.user_data is None else spec.user_data.reveal(),
-        protection=_read_protection(spec.protection),
-    )
-
-
 def _read_networking(networking: InstanceNetworking) -> NetworkingWire:
     return NetworkingWire(
         security_groups=networking.security_group_ids,
@@ -281,6 +271,16 @@ def _read_protection(protection: Protection) -> ProtectionWire | None:
     if protection == Protection():
         return None
     return ProtectionWire(deletion=protection.deletion, plan=protection.plan)
+
+
+_read_spec = conversion(
+    InstanceSpec,
+    InstanceSpecWire,
+    networking=_read_networking,
+    ssh_certificate_authority_id=lambda authority: authority or None,
+    user_data=lambda sealed: "" if sealed is None else sealed.reveal(),
+    protection=_read_protection,
+)
 
 
 def read_instance(instance: ComputeInstance) -> InstanceRead:

@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceSpec, InstanceStatus, PowerState
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.kernel.fields import common_fields, fields_of
+from remuda.kernel.fields import common_fields
 from remuda.reconcile.status import AVAILABLE, is_behind
 from remuda.region.servers.schema import ServerRead, ServerSpecWire
 from remuda.resources.schema import Health
 
-APPLIED = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
-"""The fields of an instance that change only with a rebuild or replacement of its server."""
-_OBSERVED = common_fields(ServerSpecWire, AppliedSpec)
+_disruptive = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
+"""Return the fields that change only with a rebuild or replacement of the server."""
+_observed = common_fields(ServerSpecWire, AppliedSpec)
 _NO_ADDRESSES = Addresses()
 
 
@@ -137,7 +137,7 @@ def needs_rebuild(instance: ComputeInstance) -> bool:
     spec, applied = instance.spec, instance.status.applied
     if applied is None:
         return False
-    return fields_of(spec, APPLIED) != fields_of(applied, APPLIED)
+    return _disruptive(spec) != _disruptive(applied)
 
 
 def is_rebuild_due(instance: ComputeInstance) -> bool:
@@ -204,7 +204,7 @@ def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | Non
     if spec.flavor_id == instance.spec.flavor_id:
         gpus = instance.spec.gpus
     authority = server.status.ssh_certificate_authority_id
-    return AppliedSpec(**fields_of(spec, _OBSERVED), ssh_certificate_authority_id=authority, gpus=gpus)
+    return AppliedSpec(**_observed(spec), ssh_certificate_authority_id=authority, gpus=gpus)
 
 
 def _power(instance: ComputeInstance, server: ServerRead) -> PowerState | None:

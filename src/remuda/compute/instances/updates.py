@@ -20,7 +20,7 @@ from remuda.compute.instances import rules
 from remuda.compute.instances.convergence import REJECTION_REASONS
 from remuda.compute.instances.rules import charge_for, charged_gpus, desired_server, last_requested
 from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
-from remuda.compute.instances.schema import InstanceUpdate
+from remuda.compute.instances.schema import InstanceSpecWire, InstanceUpdate
 from remuda.compute.instances.server_lookup import classified, is_ambiguous, list_tagged
 from remuda.compute.instances.service import (
     Instances,
@@ -31,8 +31,8 @@ from remuda.compute.instances.service import (
     find_image,
     gpus_of,
 )
-from remuda.compute.instances.status import APPLIED, can_rebuild, is_rebuild_due, keeps_running
-from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.instances.status import can_rebuild, is_rebuild_due, keeps_running
+from remuda.compute.kinds import INSTANCE, AppliedSpec, ComputeInstance
 from remuda.compute.names import permission
 from remuda.compute.plans.diff import PlannedInstance, changed_fields, with_fields
 from remuda.compute.plans.fields import FIELDS, PlanSide
@@ -43,7 +43,7 @@ from remuda.compute.ports import RegionClient
 from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import InsufficientCapacity, Invalid, Malformed, PlanChanged, PlanRequired
-from remuda.kernel.fields import fields_of
+from remuda.kernel.fields import common_fields
 from remuda.kernel.ids import derived_id
 from remuda.quota.lock import previous_state, require_unlocked
 from remuda.reconcile.status import AVAILABLE
@@ -55,8 +55,7 @@ from remuda.resources.schema import FlavorRead, ImageRead
 
 _OF_THE_SERVER = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})
 """The fields that change only with a rebuild or replacement, and then together."""
-_APPLIED = tuple(name for name in APPLIED if name != "ssh_certificate_authority_id")
-"""The attributes of the same fields, without the authority, for which requests and stored objects have other forms."""
+_applied = common_fields(AppliedSpec, InstanceSpecWire, without=("ssh_certificate_authority_id",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def _applied_to(server: ServerRead, instance: ComputeInstance) -> ServerCreate:
     if applied is None or not keeps_running(server):
         return requested
     authority = applied.ssh_certificate_authority_id or None
-    spec = replace(requested.spec, **fields_of(applied, _APPLIED), ssh_certificate_authority_id=authority)
+    spec = replace(requested.spec, **_applied(applied), ssh_certificate_authority_id=authority)
     return replace(requested, spec=spec)
 
 
@@ -261,7 +260,7 @@ def _replaces_server(found: ComputeInstance, body: InstanceUpdate) -> bool:
     """Return whether an update needs a new server or disk, so that flavor and image must be offered."""
     before, after = found.spec, body.spec
     is_same_authority = before.ssh_certificate_authority_id == (after.ssh_certificate_authority_id or "")
-    return not is_same_authority or fields_of(before, _APPLIED) != fields_of(after, _APPLIED)
+    return not is_same_authority or _applied(before) != _applied(after)
 
 
 def _check_capacity(own: Collection[str], flavor: FlavorRead) -> None:

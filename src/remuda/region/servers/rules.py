@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
 from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
-from remuda.kernel.fields import common_fields, fields_of
+from remuda.kernel.fields import common_fields
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.networks import NETWORK, Network
@@ -51,12 +51,12 @@ from remuda.resources.metadata import (
 from remuda.resources.tags import own_tags, relabelled, replaced_tags, tag_labels
 
 _AUTHORITY, _INJECTION, _USER_DATA = "ssh_certificate_authority_id", "ssh_injection", "user_data"
-_CREATED = common_fields(ServerCreateSpec, ServerSpec, without=(_AUTHORITY, _INJECTION, _USER_DATA))
-_READ = common_fields(ServerSpecWire, ServerSpec, without=(_USER_DATA,))
-_UPDATED = common_fields(ServerSpecWire, ServerSpec, without=("flavor_id", _USER_DATA))
-_REPLACED = common_fields(ReplaceWrite, ServerSpec, without=(_AUTHORITY, _USER_DATA))
-_APPLIED = common_fields(ServerSpec, LastAppliedSpec)
-_COMPARED = common_fields(ReplaceWrite, LastAppliedSpec, without=(_AUTHORITY,))
+_created = common_fields(ServerCreateSpec, ServerSpec, without=(_AUTHORITY, _INJECTION, _USER_DATA))
+_copied = common_fields(ServerSpecWire, ServerSpec, without=(_USER_DATA,))
+_updated = common_fields(ServerSpecWire, ServerSpec, without=("flavor_id", _USER_DATA))
+_replaced = common_fields(ReplaceWrite, ServerSpec, without=(_AUTHORITY, _USER_DATA))
+_applied = common_fields(ServerSpec, LastAppliedSpec)
+_compared = common_fields(ReplaceWrite, LastAppliedSpec, without=(_AUTHORITY,))
 """The fields that are copied from the one type to the other, or compared; what is named here is converted."""
 
 
@@ -123,7 +123,7 @@ def new_server(desired: ServerCreate, network: Network, by: Principal, *, operat
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
         spec=_networked(
             ServerSpec(
-                **fields_of(spec, _CREATED),
+                **_created(spec),
                 image=ServerImage(id=spec.image_id),
                 ssh_certificate_authority_id=spec.ssh_certificate_authority_id or "",
                 ssh_injection=injection_of(spec),
@@ -143,7 +143,7 @@ def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: da
     tags = replaced_tags(server.spec.tags, stored_tags(desired.metadata), by)
     spec = replace(
         server.spec,
-        **fields_of(desired.spec, _UPDATED),
+        **_updated(desired.spec),
         image=ServerImage(id=desired.spec.image_id),
         user_data=sealed_user_data(desired.spec.user_data),
         tags=tags,
@@ -177,7 +177,7 @@ def writable_server(server: Server) -> ServerUpdate:
 
 def _read_spec(spec: ServerSpec) -> ServerSpecWire:
     return ServerSpecWire(
-        **fields_of(spec, _READ),
+        **_copied(spec),
         image_id=spec.image.id,
         networking=_read_networking(spec),
         user_data=user_data_of(spec),
@@ -242,7 +242,7 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
     is_reverting = server.spec.replacement > started and _matches(applied, desired)
     spec = replace(
         server.spec,
-        **fields_of(desired, _REPLACED),
+        **_replaced(desired),
         ssh_injection=applied.ssh_injection if is_reverting else _injection_after(server.spec, authority or None),
         image=ServerImage(id=desired.image_id),
         user_data=sealed_user_data(desired.user_data),
@@ -259,12 +259,12 @@ def last_applied_spec(server: Server) -> LastAppliedSpec:
     spec, replacement = server.spec, server.status.replacement or ReplacementStatus()
     if spec.last_applied is not None and spec.replacement > replacement.started:
         return spec.last_applied
-    return LastAppliedSpec(**fields_of(spec, _APPLIED), image_id=spec.image.id)
+    return LastAppliedSpec(**_applied(spec), image_id=spec.image.id)
 
 
 def _matches(applied: LastAppliedSpec, desired: ReplaceWrite) -> bool:
     is_same_authority = applied.ssh_certificate_authority_id == (desired.ssh_certificate_authority_id or "")
-    return is_same_authority and fields_of(applied, _COMPARED) == fields_of(desired, _COMPARED)
+    return is_same_authority and _compared(applied) == _compared(desired)
 
 
 def _injection_after(spec: ServerSpec, authority: str | None) -> SshInjectionWire:
