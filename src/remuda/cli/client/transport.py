@@ -84,7 +84,6 @@ def _tls(origin: str) -> ssl.SSLContext:
 
 _NAME = "/metadata/name"
 _OPTIONS: Mapping[str, str] = {
-    "/metadata/description": "--description",
     "/metadata/tags": "--tag",
     "/metadata/tags/[0-9]+/name": "The name of a --tag",
     "/metadata/tags/[0-9]+/value": "The value of a --tag",
@@ -92,14 +91,15 @@ _OPTIONS: Mapping[str, str] = {
     "/spec/dnsNameservers(/.*)?": "--dns",
     "/spec/networking/securityGroups(/.*)?": "--security-group",
     "/spec/networking/allowedSourceAddresses(/.*)?": "--source",
-    "/spec/userData": "--user-data",
     "/spec/publicKey": "--key",
     "/spec/uri": "--url",
     "/spec/os/distro": "--distro",
     "/spec/os/family": "--family",
     "/spec/os/version": "--release",
 }
-"""Options by the JSON pointer of the value that they set in a request."""
+"""Options by the JSON pointer of the value that they set in a request, if they have another name than the value."""
+_SAME_NAME = re.compile(r"/(?:metadata|spec)/(?!\w*Id$)(\w+)")
+"""The pointer of a value whose option has its name. An id was looked up, so no option sets it as it is."""
 _CHANGED = "The resource was changed in the meantime, and nothing was done: show it again, then decide."
 _NOT_FOUND = "check the name, and the login with remuda context list"
 REMEDIES: Mapping[str, str] = {
@@ -164,8 +164,17 @@ def _name_problem(body: bytes) -> str:
 
 
 def _problem(pointer: str, reason: str) -> str:
-    option = next((option for form, option in _OPTIONS.items() if re.fullmatch(form, pointer)), "")
+    option = option_of(pointer)
     return f"{option} {reason}" if option else ""
+
+
+def option_of(pointer: str) -> str:
+    """Return the option that sets the value at a JSON pointer of a request, or an empty string."""
+    for form, option in _OPTIONS.items():
+        if re.fullmatch(form, pointer):
+            return option
+    same = _SAME_NAME.fullmatch(pointer)
+    return "" if same is None else "--" + re.sub("[A-Z]+", lambda capital: f"-{capital[0].lower()}", same[1])
 
 
 def _with_all_problems(error: Malformed) -> str:
