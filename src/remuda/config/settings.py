@@ -18,7 +18,6 @@ from remuda.config.schema import (
     ClusterNodeConfig,
     Configuration,
     IdentityProviderConfig,
-    NodeGpuConfig,
     PhysicalNetworkConfig,
     RegionConfig,
     ServerConfig,
@@ -164,12 +163,8 @@ def _node(node: ClusterNodeConfig) -> KubernetesNode:
         cpu=Cpu(count=node.cpus, family=node.cpu_family),
         memory=node.memory_gib * GIB,
         disk=node.disk_gib * GIB,
-        gpu=None if node.gpu is None else _gpu(node.gpu),
+        gpu=None if node.gpu is None else _settings(Gpu, node.gpu, memory=node.gpu.memory_gib * GIB),
     )
-
-
-def _gpu(gpu: NodeGpuConfig) -> Gpu:
-    return _settings(Gpu, gpu, memory=gpu.memory_gib * GIB)
 
 
 def _check_cluster(region: ConfiguredRegion) -> None:

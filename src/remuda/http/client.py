@@ -13,10 +13,9 @@ initial objects were complete: the caller has to start over.
 import hashlib
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -62,7 +61,7 @@ class WatchEvent(Generic[ItemT]):
     """Cursor from which another watch can begin; None while there is none."""
 
 
-class Client:
+class Client(AbstractAsyncContextManager["Client"]):
     """Client of one server. It is shared, and closed at the end."""
 
     def __init__(
@@ -82,14 +81,7 @@ class Client:
             server, credentials=credentials, clock=clock, randomness=randomness, settings=self._settings, tls=tls
         )
 
-    async def __aenter__(self) -> Self:
-        """Return the client itself."""
-        return self
-
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        """Close the client."""
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -131,11 +131,7 @@ def _headers(route: AnyRoute) -> tuple[Header, ...]:
     """Return the headers of a response; one with a secret must not be cached."""
     if route.has_secret:
         return (JSON, NO_STORE[0])
-    return (JSON, _cache_control(route.max_age_s), _VARIES) if route.max_age_s else _FILLED
-
-
-def _cache_control(max_age_s: int) -> Header:
-    return (b"cache-control", b"private, max-age=%d" % max_age_s)
+    return (JSON, (b"cache-control", b"private, max-age=%d" % route.max_age_s), _VARIES) if route.max_age_s else _FILLED
 
 
 def _rendered_headers(result: Rendered[Any]) -> list[Header]:

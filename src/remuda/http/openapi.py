@@ -106,15 +106,12 @@ def route_responses(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonO
     if route.other is not None:
         responses[str(route.other.status)] = _other_response(route, route.other, schemas)
     if route.may_redirect:
-        responses["302"] = _redirect_response()
-    references = {status: f"#/components/responses/{status}{_variant(route)}" for status in _error_statuses(route)}
+        responses["302"] = {"description": HTTPStatus.FOUND.phrase, "headers": _headers("Location", *_ON_PAGES)}
+    statuses = sorted({*_kernel_statuses(route), *route.errors})
+    references = {status: f"#/components/responses/{status}{_variant(route)}" for status in statuses}
     shared = {str(status): {"$ref": name} for status, name in references.items()}
     own = {str(status): _own_error_response(status, schemas[body]) for status, body in route.error_bodies.items()}
     return responses | shared | own
-
-
-def _error_statuses(route: AnyRoute) -> list[int]:
-    return sorted({*_kernel_statuses(route), *route.errors})
 
 
 def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
@@ -147,7 +144,7 @@ def _variant(route: AnyRoute) -> str:
 
 
 def _error_response(status: int, variant: str, schemas: Mapping[Any, JsonObject]) -> JsonObject:
-    content = {"application/json": {"schema": schemas[_body_type(status)]}}
+    content = {"application/json": {"schema": schemas[ErrorBody if status in CONTRACT_WORDS else OtherErrorBody]}}
     headers = _BY_STATUS.get(status, ())
     if variant == "-page":
         content, headers = _HTML | content, (*headers, *_ON_PAGES)
@@ -165,10 +162,6 @@ def _other_response(route: AnyRoute, other: OtherResponseType, schemas: Mapping[
     headers = _headers(*(("Idempotency-Replayed",) if route.replays else ()))
     content = {"application/json": {"schema": schemas[other.response_type]}}
     return {"description": other.about, "headers": headers, "content": content}
-
-
-def _redirect_response() -> JsonObject:
-    return {"description": HTTPStatus.FOUND.phrase, "headers": _headers("Location", *_ON_PAGES)}
 
 
 def _success_response(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
@@ -198,10 +191,6 @@ def _success_headers(route: AnyRoute) -> Iterator[str]:
         yield "ETag"
     if route.replays:
         yield "Idempotency-Replayed"
-
-
-def _body_type(status: int) -> type[ErrorBody | OtherErrorBody]:
-    return ErrorBody if status in CONTRACT_WORDS else OtherErrorBody
 
 
 def _headers(*names: str) -> dict[str, JsonObject]:

@@ -53,7 +53,7 @@ def arguments_of(method: Method, inputs: Inputs) -> Arguments:
     positional: list[str] = []
     keywords: dict[str, str] = {}
     taken, is_gapless = set(), True
-    for parameter in _parameters(method):
+    for parameter in tuple(inspect.signature(method).parameters.values())[1:]:  # without self
         source = sources.get(parameter.name)
         if source is None:
             _check_optional(parameter)
@@ -113,10 +113,6 @@ def _add(found: dict[str, tuple[str, Any]], name: str, attribute: str, kind: Any
     if name in found:
         raise ValueError(f"cannot tell {attribute} from {found[name][0]}, since both are the argument {name}")
     found[name] = (attribute, kind)
-
-
-def _parameters(method: Method) -> Sequence[inspect.Parameter]:
-    return tuple(inspect.signature(method).parameters.values())[1:]  # without self
 
 
 @cache

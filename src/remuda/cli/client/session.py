@@ -5,9 +5,8 @@ message for the user of the command.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -36,22 +35,15 @@ _PAGE = "500"
 _WATCH_PAUSE_S = 1.0
 
 
-class ClientSession:
+class ClientSession(AbstractAsyncContextManager["ClientSession"]):
     """Requests of one command. Use it as a context manager."""
 
     def __init__(self, name: str, context: LoginContext, file: ContextsFile, *, clock: Clock | None = None) -> None:
         self.name, self.context = name, context
         self._file, self._connections = file, Connections(clock)
 
-    async def __aenter__(self) -> Self:
-        """Return the session itself."""
-        return self
-
-    async def __aexit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close all connections."""
-        await self._connections.__aexit__(error_type, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._connections.__aexit__(*error)
 
     async def get(
         self, service: Service, path: str, response_type: type[ResponseT], query: Query | None = None

@@ -8,8 +8,8 @@ contract have none, and some remedies of the API are called differently in the C
 import re
 import ssl
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -32,21 +32,14 @@ class _NoCredentials:
         return {}
 
 
-class Connections:
+class Connections(AbstractAsyncContextManager["Connections"]):
     """Transports to the servers of a login, one for each origin. Use it as a context manager."""
 
     def __init__(self, clock: Clock | None = None, settings: ClientSettings = _SETTINGS) -> None:
         self.clock, self._settings = clock or SystemClock(), settings
         self._transports: dict[str, HttpTransport] = {}
 
-    async def __aenter__(self) -> Self:
-        """Return the connections themselves."""
-        return self
-
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        """Close all connections."""
+    async def __aexit__(self, *_: object) -> None:
         for transport in self._transports.values():
             await transport.close()
 

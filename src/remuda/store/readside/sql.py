@@ -7,7 +7,6 @@ removes.
 
 import errno
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 import apsw
@@ -135,9 +134,7 @@ class Storage:
     def __enter__(self) -> None:
         """Begin to use the file."""
 
-    def __exit__(
-        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, apsw.Error):
             raise storage_error(self.path, error) from None
 
