@@ -26,7 +26,7 @@ from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.leader import Leader, SingleProcess
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.reporter import NullReporter, Reporter
+from remuda.reconcile.reporter import Reporter
 from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.logs import Log
@@ -46,7 +46,7 @@ class ServicePorts:
     is_only_process: bool = True
     """Whether no other process uses this store."""
     leader: Leader = field(default_factory=SingleProcess)
-    reporter: Reporter = field(default_factory=NullReporter)
+    reporter: Reporter = field(default_factory=Reporter)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
     operation_metrics: OperationMetrics | None = None
     """The metrics of operations, if the services of a process share them."""

@@ -12,7 +12,7 @@ from remuda.compute.instances.server_lookup import list_tagged
 from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient
-from remuda.reconcile.reporter import NullReporter, ReconcileResult
+from remuda.reconcile.reporter import ReconcileResult, Reporter
 from remuda.reconcile.results import ReconcileContext
 from remuda.region.kinds.servers import Server
 from tests.kit.compute.controllers import (
@@ -220,7 +220,7 @@ async def test_m16_a_start_wakes_nobody_without_a_reason_and_hurries_those_that_
     resting = [await made(compute, network, f"i{number}") for number in range(5)]
     looked_at: Counter[str] = Counter()
 
-    class Counts(NullReporter):
+    class Counts(Reporter):
         def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:  # noqa: ARG002  as told
             looked_at[run.key] += 1
 

@@ -13,21 +13,7 @@ Outcome = Literal["done", "failed", "unhealthy", "unknown", "busy", "full", "bro
 abandoned by its caller; rejected because its key is busy, the queue is full, the breaker is open or the process stops;
 past its deadline before it was sent."""
 
-_BUCKETS_S = (
-    0.01,
-    0.05,
-    0.2,
-    0.5,
-    1.0,
-    2.0,
-    5.0,
-    10.0,
-    20.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-)  # some calls run longer than 30 s
+_BUCKETS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # uploads take minutes
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 

@@ -26,7 +26,7 @@ from remuda.kernel.errors import AlreadyExists, NotFound, RemudaError
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.kinds import LeaseRecord, LeaseSpec
-from remuda.reconcile.reporter import NullReporter, Reporter, report
+from remuda.reconcile.reporter import Reporter, report
 from remuda.store.background import BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -96,7 +96,7 @@ class Lease:
         self.identity = random_id(randomness)
         """The name of this process as a holder. It is new at each start, so that a lease is never inherited."""
         self._store, self._clock, self._randomness = store, clock, randomness
-        self._reporter = reporter or NullReporter()
+        self._reporter = reporter or Reporter()
         self._settings = settings or LeaseSettings()
         self._tasks = BackgroundTasks(clock)
         self._leads_until = float("-inf")

@@ -6,7 +6,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.reconcile.leader import Leader, SingleProcess
-from remuda.reconcile.reporter import NullReporter, Reporter
+from remuda.reconcile.reporter import Reporter
 from remuda.reconcile.resync import ResyncSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
@@ -20,7 +20,7 @@ class ReconcilePorts:
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
     leader: Leader = field(default_factory=SingleProcess)
-    reporter: Reporter = field(default_factory=NullReporter)
+    reporter: Reporter = field(default_factory=Reporter)
     log: Log | None = None
     """Records the timeline events of a reconcile without a write; required if steps return any."""
 

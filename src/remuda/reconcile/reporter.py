@@ -1,22 +1,11 @@
 """Reporter: the port for observing controllers, and its implementation as Prometheus metrics.
 
-Every label value exists from the start, so that a missing series means something.
-
-::
-
-    remuda_reconcile_runs_total{controller,result}
-    remuda_reconcile_seconds{controller}                 duration of reconciles
-    remuda_reconcile_retries_total{controller}           reconciles that will be retried
-    remuda_reconcile_queue_depth{controller}             keys that wait for a worker
-    remuda_reconcile_queue_oldest_seconds{controller}    waiting time of the oldest key
-    remuda_reconcile_resynced_total{controller}          keys enqueued by resyncs
-    remuda_reconcile_resync_finds_total{controller}      lost events found by resyncs: each is a bug
-    remuda_reconcile_deletion_guard_tripped{controller}  groups in which the deletion guard stops deletions
-    remuda_reconcile_leading{lease}                      1 in the process that leads
+Every label value exists from the start, so that a missing series means something. `docs/reference/metrics.md` has them
+all.
 """
 
-from collections.abc import Callable
-from typing import Literal, ParamSpec, Protocol
+from collections.abc import Callable, Sequence
+from typing import Literal, ParamSpec, get_args
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -28,20 +17,15 @@ FactsT = ParamSpec("FactsT")
 ReconcileResult = Literal["done", "requeue", "blocked", "failed", "conflict", "unavailable", "timeout"]
 """The outcome of a reconcile: its result, or its error. `timeout`: it exceeded their deadline."""
 
-RECONCILE_RESULTS: tuple[ReconcileResult, ...] = (
-    "done",
-    "requeue",
-    "blocked",
-    "failed",
-    "conflict",
-    "unavailable",
-    "timeout",
-)
+RECONCILE_RESULTS: Sequence[ReconcileResult] = get_args(ReconcileResult)
 """All outcomes, for metrics that exist from the start."""
 
 
-class Reporter(Protocol):
-    """Observes controllers. Its methods must be fast and should not raise: that is only logged."""
+class Reporter:
+    """Observes controllers. Its methods do nothing: override those you need.
+
+    They must be fast and should not raise: that is only logged.
+    """
 
     def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
         """Observe that there is a controller, with these functions of its queue."""
@@ -68,34 +52,6 @@ class Reporter(Protocol):
         """Observe that the process has won or lost leadership."""
 
 
-class NullReporter:
-    """A reporter that ignores everything; the base of reporters that use a few methods."""
-
-    def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
-        """Do nothing."""
-
-    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
-        """Do nothing."""
-
-    def retried(self, run: ReconcileContext, pause_s: float) -> None:
-        """Do nothing."""
-
-    def resynced(self, controller: str, keys: int) -> None:
-        """Do nothing."""
-
-    def lost_event_found(self, run: ReconcileContext) -> None:
-        """Do nothing."""
-
-    def armed(self, controller: str) -> None:
-        """Do nothing."""
-
-    def tripped(self, controller: str, groups: int) -> None:
-        """Do nothing."""
-
-    def leading(self, lease: str, is_leading: bool) -> None:  # noqa: FBT001  as in the protocol
-        """Do nothing."""
-
-
 def report(report: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.kwargs) -> None:
     """Call a method of a reporter. An error of the reporter is logged and has no other effect."""
     try:
@@ -107,7 +63,7 @@ def report(report: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.k
 _BUCKETS_S = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
-class PrometheusReporter:
+class PrometheusReporter(Reporter):
     """Counts in the given registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -19,7 +19,7 @@ from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.reconcile.leader import Leader, SingleProcess
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.reporter import NullReporter, ReconcileResult
+from remuda.reconcile.reporter import ReconcileResult, Reporter
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, through
 from remuda.store.contract import Store
@@ -194,7 +194,7 @@ class Keeper:
 
 
 @dataclass
-class Notes(NullReporter):
+class Notes(Reporter):
     """A reporter that remembers."""
 
     passes: list[tuple[str, str, ReconcileResult]] = field(default_factory=list)

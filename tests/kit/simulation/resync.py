@@ -1,10 +1,10 @@
 """Record of what full resyncs find, which should be nothing."""
 
-from remuda.reconcile.reporter import NullReporter
+from remuda.reconcile.reporter import Reporter
 from remuda.reconcile.results import ReconcileContext
 
 
-class ResyncFinds(NullReporter):
+class ResyncFinds(Reporter):
     """Lists the keys whose event was lost."""
 
     def __init__(self) -> None:

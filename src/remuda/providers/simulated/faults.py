@@ -3,9 +3,9 @@
 Each fault is drawn as `cloud.<fault>`, and again with the method appended: `cloud.error.create_server`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
@@ -13,31 +13,17 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import EventSubject
 
 Fault = Literal[
-    "timeout_after_write",
-    "error_after_write",
-    "error",
-    "slow",
-    "stale",
-    "duplicate_rows",
+    "timeout_after_write",  # done, but the response comes far too late
+    "error_after_write",  # done, but reported as failed
+    "error",  # failed and not done
+    "slow",  # late, but done
+    "stale",  # a stale read
+    "duplicate_rows",  # a list with a row twice
     "rate_limited",
-    "not_visible_yet",
-    "dropped_event",
+    "not_visible_yet",  # created, but not visible yet
+    "dropped_event",  # a lost event
 ]
-"""Done, but the response comes far too late; done, but reported as failed; failed and not done; late, but done; a stale
-read; a list with a row twice; rate limited; created, but not visible yet; a lost event."""
-
-FAULTS: tuple[Fault, ...] = (
-    "timeout_after_write",
-    "error_after_write",
-    "error",
-    "slow",
-    "stale",
-    "duplicate_rows",
-    "rate_limited",
-    "not_visible_yet",
-    "dropped_event",
-)
-"""All faults."""
+FAULTS: Sequence[Fault] = get_args(Fault)
 
 
 class CloudFailed(Unavailable):
