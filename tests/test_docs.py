@@ -312,7 +312,7 @@ def test_the_table_of_errors_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
     words = {int(status): word for status, word, _ in rows}
     told = {(int(status), *code) for status, _, codes in rows for code in re.findall(r"`(\w+)`(\*?)", codes)}
-    classes = [*(getattr(errors, name) for name in errors.__all__), HeadTooLarge, NotReady]
+    classes: list[type[errors.RemudaError]] = [*errors.ERRORS, HeadTooLarge, NotReady]
     real = {(each.status, each.code, "*" if each.retry else "") for each in classes if each.code not in UNSTATED}
     assert told - {(500, "internal", "")} == real
     assert words | {NEVER_ANSWERED: CONTRACT_WORDS[NEVER_ANSWERED]} == {**CONTRACT_WORDS, **OWN_WORDS}

@@ -111,7 +111,7 @@ def family(root: type[RemudaError]) -> Iterator[type[RemudaError]]:
     """Yield the tree as the kernel has it; a layer above may add facts to an error of its own."""
     yield root
     for child in root.__subclasses__():
-        if child.__module__.startswith(f"{errors.__name__}."):
+        if child.__module__ == errors.__name__:
             yield from family(child)
 
 
@@ -128,10 +128,9 @@ def test_each_error_says_one_sentence_with_a_remedy(error: RemudaError) -> None:
     assert re.fullmatch(r"[^\n]+: [^\n]+\.", error.message)
 
 
-def test_the_examples_and_the_exports_are_the_whole_tree() -> None:
-    tree = set(family(RemudaError))
-    assert {type(example[0]) for example in EXAMPLES} == tree - {RemudaError}
-    assert {error.__name__ for error in tree} == set(errors.__all__)
+def test_the_examples_are_the_whole_tree() -> None:
+    assert {type(example[0]) for example in EXAMPLES} == set(family(RemudaError)) - {RemudaError}
+    assert set(errors.ERRORS) == set(family(RemudaError))
 
 
 def test_codes_are_unique() -> None:
@@ -139,9 +138,8 @@ def test_codes_are_unique() -> None:
     assert len(set(codes)) == len(codes)
 
 
-def test_the_drawn_tree_names_every_class_and_its_docstring_explains_it() -> None:
+def test_every_class_has_a_docstring_that_explains_it() -> None:
     for error in family(RemudaError):
-        assert re.search(rf"\b{error.__name__}\b", errors.__doc__ or "")
         assert error.__doc__
 
 

@@ -5,7 +5,7 @@ import.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -60,8 +60,7 @@ def _facts(envelope: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[st
         yield "retry_after_s", int(seconds)
 
 
-_CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
-_BY_CODE: Mapping[tuple[int, str], type[RemudaError]] = {(kind.status, kind.code): kind for kind in _CLASSES}
+_BY_CODE: Mapping[tuple[int, str], type[RemudaError]] = {(kind.status, kind.code): kind for kind in errors.ERRORS}
 _BY_STATUS: Mapping[int, type[RemudaError]] = {
     400: errors.Malformed,
     401: errors.Unauthenticated,
