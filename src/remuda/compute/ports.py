@@ -31,23 +31,18 @@ class IdentityPort(QuotaLedger, Protocol):
 
     async def find_allocation(self, charge: Charge) -> AllocatedQuota | None:
         """Return the allocation of a resource, or None if there is none."""
-        ...
 
     def list_allocations(self, payer: ProjectRef) -> AsyncIterator[AllocatedQuota]:
         """Yield the allocations of a project, for resources of all kinds."""
-        ...
 
     async def free_quota(self, payer: ProjectRef) -> Mapping[str, int]:
         """Return the amounts that the limits of a project and its organization leave, by the kind of quota."""
-        ...
 
     async def release_allocation(self, allocation: AllocatedQuota) -> None:
         """Release an allocation, if it exists."""
-        ...
 
     def projects(self) -> AsyncIterator[ProjectState]:
         """Yield all projects, then each change, without end; after an interruption all projects again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ class Aside(Protocol):
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of the work."""
-        ...
 
 
 async def in_thread(work: Callable[[], T]) -> T:

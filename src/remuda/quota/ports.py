@@ -74,26 +74,21 @@ class QuotaLedger(Protocol):
 
     async def has_project(self, organization: str, project: str) -> bool:
         """Return whether an organization has a project."""
-        ...
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
         """Reserve quota, or raise Forbidden if that exceeds a limit. `payer` is the caller, if there is one.
 
         Raise StaleTokenError if it was changed or released permanently with a higher fencing token.
         """
-        ...
 
     async def confirm(self, charge: Charge) -> bool:
         """Confirm that the resource exists; return whether its quota is allocated. If not, allocate it again."""
-        ...
 
     async def change(self, charge: Charge) -> None:
         """Change an allocation, or raise Forbidden, or StaleTokenError after a higher fencing token."""
-        ...
 
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Release an allocation, if any. `permanently` rejects later requests up to this fencing token."""
-        ...
 
 
 class ProjectQuotaLedger(QuotaLedger, Protocol):
@@ -101,11 +96,9 @@ class ProjectQuotaLedger(QuotaLedger, Protocol):
 
     async def add_reference(self, project: ProjectRef, reference: str) -> None:
         """Add a reference to a project. Raise NotFound if it does not exist, Malformed if it is being deleted."""
-        ...
 
     async def remove_reference(self, project: ProjectRef, reference: str) -> None:
         """Remove a reference from a project, if both exist."""
-        ...
 
 
 def payer_principal(principal: Principal, project: ProjectRef) -> Principal:

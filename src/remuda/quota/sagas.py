@@ -53,12 +53,10 @@ class QuotaUpdatePorts(Protocol):
     @property
     def store(self) -> Store:
         """The store of the objects."""
-        ...
 
     @property
     def identity(self) -> QuotaLedger:
         """The ledger of their quota."""
-        ...
 
 
 class QuotaUpdate(msgspec.Struct, Generic[SpecT, RequestT], frozen=True, kw_only=True):

@@ -19,7 +19,6 @@ class IdentityPort(ProjectQuotaLedger, Protocol):
 
     def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield the state of every project, then of each that changes, without end; all again after a gap."""
-        ...
 
 
 class ProviderSource(Protocol):
@@ -27,7 +26,6 @@ class ProviderSource(Protocol):
 
     def find(self, region: str) -> Provider | None:
         """Return the provider of a region, or None if none is configured in this process."""
-        ...
 
     def all(self) -> Iterable[Provider]: ...
 

@@ -177,7 +177,6 @@ class ProjectLookup(Protocol):
 
     async def has_project(self, organization: str, project: str) -> bool:
         """Return whether an organization has a project."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,6 @@ class NetworkLookup(Protocol):
 
     async def find_network(self, network: str) -> NetworkRead | None:
         """Return a network, or None if there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

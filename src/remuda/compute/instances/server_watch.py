@@ -50,11 +50,9 @@ class InstanceQueue(Protocol):
     @property
     def is_synced(self) -> bool:
         """Whether it leads and accepts keys."""
-        ...
 
     def enqueue(self, key: str) -> None:
         """Enqueue an instance."""
-        ...
 
 
 async def watch_forever(

@@ -119,7 +119,6 @@ class EndsSessions(Protocol):
 
     async def end_all(self, user: str) -> object:
         """End every session of a user."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

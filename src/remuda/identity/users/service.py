@@ -55,7 +55,6 @@ class RoleGrants(Protocol):
 
     async def check_grantable(self, principal: Principal, role_ids: Sequence[str], organization: str) -> None:
         """Raise unless this principal may grant these roles in this organization."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
