@@ -23,8 +23,10 @@ PACKAGES = sorted({path.relative_to(SOURCE).parts[0].removesuffix(".py") for pat
 
 _WORDS = 3
 """Fewer words are a name, not a text."""
-_CODE = re.compile(r"^[A-Z_]{4,} |[<>|\\;=]|\b(SELECT|INSERT|PRAGMA|CREATE|UPDATE|DELETE) |^\W|^-|\bdef \b|/\S+/\S+/")
-"""SQL, markup, patterns, commands and paths."""
+_CODE = re.compile(
+    r"^[A-Z_]{4,} |[<>|\\;=]|\b(SELECT|INSERT|PRAGMA|CREATE|UPDATE|DELETE) |^\W|^-|\b(def|lambda) \b|/\S+/\S+/"
+)
+"""SQL, Python, markup, patterns, commands and paths."""
 _LOGS = {"debug", "info", "warning", "error", "exception"}
 
 
