@@ -214,7 +214,7 @@ def test_keys_that_are_damaged_open_to_others_or_another_stores_are_one_sentence
     assert refused(stopped) == f"{keys} is not a key file: restore it from its backup."
     keys.unlink()
     create_keyring_file(keys, SystemRandomness())
-    assert "does not open: put the key it was sealed with back into the key file" in refused(stopped)
+    assert "cannot be decrypted: put the key it was sealed with back into the key file" in refused(stopped)
     keys.write_text(whole)
     with running(stopped) as one:
         assert one.stop()[0] == 0

@@ -156,6 +156,6 @@ async def test_a_seal_of_an_unknown_key_names_the_key_and_nothing_else(tmp_path:
         await store.create(branded("mare"))
     error = await refused(brand_in(path, ROTATED), output)
     assert isinstance(error, Unsealable)
-    assert str(error).startswith("A field sealed with key strange does not open:")
+    assert str(error).startswith("A field sealed with key strange cannot be decrypted:")
     assert "sealed:v1" not in str(error)
     assert CANARY not in str(error)

@@ -136,14 +136,14 @@ class Unreadable(RemudaError):
 
 
 class Unsealable(RemudaError):
-    """Raised when a sealed field does not open: its key is missing or wrong, or the field was altered or moved."""
+    """Raised when a sealed field cannot be decrypted: its key is missing or wrong, or it was altered or moved."""
 
     code = "unsealable"
     status = 500
 
     def __init__(self, key_id: str) -> None:
         super().__init__(
-            f"A field sealed with key {key_id} does not open: "
+            f"A field sealed with key {key_id} cannot be decrypted: "
             "put the key it was sealed with back into the key file, or set the field again."
         )
         self.key_id = key_id
