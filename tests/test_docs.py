@@ -61,7 +61,7 @@ _TEST = re.compile(r"`(test_\w+)`")
 
 READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *PAGES]
 SUBJECTS = {
-    "provider-calls": ["providers"],
+    "provider-calls": ["providers", "reconcile"],
     "reconcile": ["reconcile"],
     "operations": ["operations"],
     "store": ["store", "kernel"],

@@ -1,11 +1,13 @@
 """Calls end in time for the caller, and are known to be under way until they have really ended."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, TimedOut, Unavailable
+from remuda.providers.calls import CallRejected
 from remuda.providers.circuit_breaker import CallSettings, is_unhealthy
 from tests.kit.environment import options
 from tests.kit.providers.slow_provider import NEVER_BREAKS, Cloud
@@ -46,6 +48,22 @@ async def test_an_effect_past_its_deadline_is_unknown_until_it_has_really_ended(
     assert not cloud.calls.is_unknown("a")
     assert cloud.sample("unknown_keys") == 0
     assert await cloud.make("a") == "a is there"
+
+
+async def test_an_error_says_what_is_wrong_with_the_provider_and_names_nothing_internal(cloud: Cloud) -> None:
+    problems = set[str]()
+    for key, named in list[tuple[str, dict[str, Any]]]([("a", {"takes_s": 100}), ("a", {}), ("b", {"error": ILL})]):
+        with pytest.raises(Unavailable) as caught:
+            await cloud.make(key, deadline_s=10, **named)
+        problems.add(caught.value.provider_problem)
+    with pytest.raises(TimedOut) as late:
+        await cloud.look("c", takes_s=100, deadline_s=10)
+    problems.add(late.value.provider_problem)
+    assert len(problems) == 2, "so that a controller does not report another cause at each attempt"
+    assert all(problem.startswith("the provider ") for problem in problems)
+    assert not any("cable" in problem or "cloud" in problem for problem in problems)
+    with pytest.raises(NotFound):
+        await cloud.make("d", error=NotFound("Server", "d"))
 
 
 async def test_an_effect_that_fails_after_its_deadline_is_known_again_too(cloud: Cloud) -> None:
@@ -143,8 +161,10 @@ async def test_who_comes_first_is_served_first_and_who_comes_too_late_is_refused
 async def test_a_call_that_waits_past_its_deadline_was_not_sent(cloud: Cloud) -> None:
     callers = [asyncio.create_task(cloud.make(key, takes_s=20)) for key in "ab"]
     await cloud.world.clock.sleep(0.1)
-    with pytest.raises(TimedOut):
+    with pytest.raises(CallRejected, match=r"was not sent: all slots to cloud were busy for 10 s") as caught:
         await cloud.make("c", deadline_s=10)
+    assert caught.value.outcome == "not_sent"
+    assert "busy" in caught.value.provider_problem
     assert not cloud.calls.is_unknown("c")
     await asyncio.wait(callers)
     assert sorted(cloud.asked) == ["a", "b"]

@@ -311,9 +311,10 @@ async def test_a_provider_that_never_answers_makes_it_stalled_as_well(
     with pytest.raises(Unavailable):
         await steps.look(says=ServerUnreachable("barn", "silence"))
     bella = await steps.get()
-    assert said(bella, "Stalled")[:2] == ("True", "Pending")
-    assert find_condition(bella.status.conditions, "Available") is None
-    assert bella.status.observed_generation == 0
+    assert said(bella)[:2] == ("False", "Provisioning")
+    assert said(bella, "Stalled") == ("True", "Provisioning", f"waiting since 2030-01-01T00:00:00Z: {said(bella)[2]}")
+    assert ("in time" in said(bella)[2]) == (way == "hanging")
+    assert bella.status.observed_generation == 1
 
 
 async def test_the_finalizer_of_another_controller_can_be_told_from_a_reference(

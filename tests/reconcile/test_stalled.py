@@ -10,7 +10,9 @@ from tests.kit.environment import provided_by
 from tests.kit.sample_farm.controller import Animal, Farm, animal, recoloured
 from tests.kit.sample_farm.lifecycle import ScriptedSteps, condition, in_simulation, said, timeline
 
-SILENCE = ServerUnreachable("barn", "silence")
+SILENCE = ServerUnreachable("barn.internal", "silence")
+ILL = ServerUnreachable("barn.internal", "silence")
+ILL.provider_problem = "the barn does not answer"
 
 
 sample = provided_by(in_simulation)
@@ -34,7 +36,7 @@ async def test_an_update_that_never_succeeds_is_stalled_by_its_deadline(sample: 
     with pytest.raises(Unavailable):
         await steps.look(says=SILENCE)
     bella = await steps.get()
-    assert said(bella) == ("False", "Provisioning", "the last attempt failed and is retried")
+    assert said(bella)[:2] == ("False", "Provisioning")
     assert (condition(bella).observed_generation, bella.status.observed_generation) == (2, 2)
     assert not is_stalled(bella)
     assert steps.run is not None
@@ -66,6 +68,52 @@ async def test_an_update_that_succeeds_at_once_was_available_all_the_time(sample
     assert condition(bella).last_transition_time == before
     assert condition(bella).observed_generation == 2
     assert len(await timeline(sample)) == entries
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(SILENCE, "Provisioning"), (ILL, "ProviderNotResponding")], ids=["service", "provider"]
+)
+async def test_what_cannot_be_created_says_why_once_from_the_second_failure_on(
+    sample: Farm, steps: ScriptedSteps, error: Unavailable, reason: str
+) -> None:
+    await sample.store.create(animal("bella"))
+    with pytest.raises(Unavailable):
+        await steps.look(says=error)
+    assert (await steps.get()).status.conditions == (), "the first retry follows in a second"
+    for failures in (1, 2, 3):
+        with pytest.raises(Unavailable):
+            await steps.look(failures=failures)
+    bella = await steps.get()
+    assert said(bella)[:2] == ("False", reason)
+    assert "internal" not in said(bella)[2]
+    assert [each["event"] for each in await timeline(sample)].count("ConditionChanged") == 1
+    await steps.look(says=Done())
+    assert said(await steps.get()) == ("True", "Provisioned", "provisioned")
+
+
+async def test_a_conflict_is_no_cause_of_a_delay(sample: Farm, steps: ScriptedSteps) -> None:
+    await sample.store.create(animal("bella"))
+    with pytest.raises(Conflict):
+        await steps.look(says=Conflict("Animal", "bella"), failures=5)
+    assert (await steps.get()).status.conditions == ()
+
+
+async def test_what_is_available_stays_so_however_often_a_look_fails(sample: Farm, steps: ScriptedSteps) -> None:
+    await sample.store.create(animal("bella"))
+    await steps.look(says=Done())
+    before = await steps.get()
+    with pytest.raises(Unavailable):
+        await steps.look(says=ILL, failures=5)
+    assert (await steps.get()).version == before.version
+
+
+async def test_a_deletion_that_fails_says_why(sample: Farm, steps: ScriptedSteps) -> None:
+    bella = await sample.store.create(animal("bella"))
+    await steps.look(says=Done())
+    await sample.store.delete(Animal, "bella", uid=bella.uid)
+    with pytest.raises(Unavailable):
+        await steps.look(says=ILL, failures=1)
+    assert said(await steps.get()) == ("False", "ProviderNotResponding", "the barn does not answer")
 
 
 async def test_a_deletion_that_cannot_even_begin_says_what_it_waits_for(sample: Farm, steps: ScriptedSteps) -> None:

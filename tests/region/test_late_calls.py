@@ -1,48 +1,24 @@
 """A provider call that ends long after its deadline: its object is reconciled at once, without an event."""
 
-from dataclasses import replace
-from typing import Any
-
+import msgspec
 import pytest
 
 from remuda.providers.contract import common
 from remuda.providers.proxy import image_key
 from remuda.region.app import CONTROLLER_OF_TYPE
+from remuda.region.kinds.servers import SERVER
+from remuda.store.logs import subject_of
 from tests.kit.environment import options
+from tests.kit.identity.environment import expect
 from tests.kit.region.environment import NORTH, RegionEnvironment, unwatched
-
-TAKES_S = 400.0
-"""So long that the backoff has grown to minutes."""
+from tests.kit.region.late_servers import TAKES_S, at_late_servers
 
 
-class LateServers:
-    """The servers of a cloud, whose first create begins late and then ends as given."""
-
-    def __init__(self, region: RegionEnvironment, error: Exception | None) -> None:
-        self._servers: Any = region.north.provider.servers
-        self._clock, self._error = region.clock, error
-        self.ended_at = 0.0
-        self.creates = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._servers, name)
-
-    async def create_server(self, desired: Any) -> Any:
-        self.creates += 1
-        if self.creates > 1:
-            return await self._servers.create_server(desired)
-        await self._clock.sleep(TAKES_S)
-        self.ended_at = self._clock.monotonic()
-        if self._error is not None:
-            raise self._error
-        return await self._servers.create_server(desired)
-
-
-def at_late_servers(region: RegionEnvironment, error: Exception | None = None) -> LateServers:
-    late = LateServers(region, error)
-    servers: Any = late
-    region.clouds.clouds[NORTH].provider = replace(region.north.provider, servers=servers)
-    return late
+async def reported(region: RegionEnvironment, server: str) -> list[str]:
+    """Return the reasons of the changed conditions in the timeline of a server."""
+    page = await region.store.read("timeline", subject_of(SERVER.qualified, server), limit=1000)
+    entries = [msgspec.json.decode(each.data) for each in page.entries]
+    return [each["reason"] for each in entries if each["event"] == "ConditionChanged"]
 
 
 @pytest.mark.parametrize("error", [None, common.Rejected("no")], ids=["created", "failed"])
@@ -56,6 +32,12 @@ async def test_a_server_whose_create_ends_late_is_reconciled_at_once(
     server = await region.server(network)
     await region.clock.sleep(TAKES_S - 20)
     assert late.creates == 1, "no second create is sent while the first one has not ended"
+    metadata = expect(await region.root.get(f"/api/v2/servers/{server}"), 200)["metadata"]
+    assert metadata["provisioningStatus"] == "provisioning"
+    assert metadata["provisioningStatusDetail"]["reason"] == "ProviderNotResponding"
+    assert "did not answer in time" in metadata["provisioningStatusDetail"]["message"]
+    assert NORTH not in metadata["provisioningStatusDetail"]["message"]
+    assert await reported(region, server) == ["ProviderNotResponding"], "once, however many attempts there were"
     await region.until(f"/api/v2/servers/{server}", "provisioned")
     assert region.clock.monotonic() - late.ended_at < 1
     assert len(region.north.operator.servers()) == 1

@@ -327,6 +327,11 @@ class Unavailable(RemudaError):
     code = "unavailable"
     status = 503
     retry = True
+    provider_problem: str = ""
+    """The provider's problem, if that is the cause: for all users, without secrets and internal names.
+
+    `providers.calls` sets it per error, and a controller that is delayed by the error reports it.
+    """
 
 
 class StorageFull(Unavailable):

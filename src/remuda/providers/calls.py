@@ -7,7 +7,8 @@ cancelled. `on_known` notifies a controller so that it reconciles again. Nothing
 needs a transport that times out eventually.
 
 **Limits.** At most `slots` calls are in flight; a call past its deadline keeps its slot. At most `queue` more wait in
-FIFO order; further calls are rejected at once. A call that is still queued at its deadline was not sent: TimedOut.
+FIFO order; further calls are rejected at once. A call that is still queued at its deadline is rejected, too: it was
+not sent.
 
 **Retries** are made for safe calls only, with exponential backoff and jitter, within the deadline and the retry budget.
 
@@ -99,7 +100,7 @@ class CallSlots:
         self._show_waiting = show_waiting
 
     async def acquire(self, within_s: float) -> None:
-        """Acquire a slot, or raise CallRejected if the queue is full, or TimedOut if no slot becomes free in time."""
+        """Acquire a slot, or raise CallRejected if the queue is full or no slot becomes free in time."""
         if not self._free.locked():
             await self._free.acquire()
             return
@@ -110,7 +111,8 @@ class CallSlots:
             async with asyncio.timeout(within_s):
                 await self._free.acquire()
         except TimeoutError:
-            raise TimedOut(within_s) from None
+            message = f"The call was not sent: all slots to {self._provider} were busy for {within_s:g} s. Retry later."
+            raise CallRejected(message, "not_sent") from None
         finally:
             self._add_waiting(-1)
 
@@ -197,6 +199,8 @@ class Calls:
             except Exception as error:
                 pause_s = self._backoff.pause_s(retries + 1, self._randomness)
                 if not safe or once or not self._may_retry(error, retries, until - pause_s):
+                    if isinstance(error, Unavailable):
+                        error.provider_problem = _problem(error)
                     raise
             await self._clock.sleep(pause_s)
             self._metrics.count_retry(method)
@@ -228,9 +232,6 @@ class Calls:
             epoch = await self._admit(key, until=until, is_safe=is_safe)
         except CallRejected as error:
             self._metrics.count(method, error.outcome)
-            raise
-        except TimedOut:
-            self._metrics.count(method, "not_sent")
             raise
         sent = _Sent(key, method, is_safe, epoch, self._clock.monotonic())
         task = asyncio.create_task(self._perform(sent, effect), name=f"{self.provider} {method} {key}")
@@ -325,6 +326,16 @@ class Calls:
 
     def _stopping(self) -> CallRejected:
         return CallRejected(f"This process is shutting down its calls to {self.provider}. Try again.", "stopping")
+
+
+def _problem(error: Unavailable) -> str:
+    """Return what is wrong with the provider, for all users. There are few texts, since each change is reported."""
+    outcome = error.outcome if isinstance(error, CallRejected) else ""
+    if isinstance(error, OutcomeUnknown) or outcome == "busy":
+        return "the provider did not answer in time: the request may still take effect, and will be checked and retried"
+    if outcome in {"full", "not_sent"}:
+        return "the provider is busy, and the request will be retried"
+    return "the provider is failing or cannot be reached, and the request will be retried"
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

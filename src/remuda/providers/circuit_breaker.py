@@ -156,7 +156,7 @@ class RetryBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettings:
-    """Limits of the calls to a provider, which an operator may set."""
+    """Limits of the calls to a provider. There are no configuration keys for them: a program passes other ones."""
 
     slots: int = 16
     """Largest number of calls in flight."""

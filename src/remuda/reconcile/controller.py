@@ -98,16 +98,21 @@ class Reconciler:
         self.name, self.ports, self.settings = name, ports, settings
         self._reconcile = reconcile
 
-    def begin(self, key: str, item: Item) -> ReconcileContext:
+    def begin(self, key: str, item: Item, *, failures: int) -> ReconcileContext:
         """Return the context of a new reconcile, and bind its id to the log lines of the current task."""
         store, randomness = self.ports.store, self.ports.randomness
         run = ReconcileContext(
-            controller=self.name, key=key, cause=item.cause, registry=store.registry, randomness=randomness
+            controller=self.name,
+            key=key,
+            cause=item.cause,
+            registry=store.registry,
+            randomness=randomness,
+            failures=failures,
         )
         bind_contextvars(reconcile_id=run.id)
         return run
 
-    async def perform(self, run: ReconcileContext, *, failures: int) -> ReconcileOutcome:
+    async def perform(self, run: ReconcileContext) -> ReconcileOutcome:
         """Reconcile a key once. Only a cancellation of the calling task is raised."""
         timer = asyncio.timeout(self.settings.deadline_s)
         try:
@@ -116,44 +121,44 @@ class Reconciler:
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            outcome = self._errored(run, failures)  # something that it awaited was cancelled, not this task
+            outcome = self._errored(run)  # something that it awaited was cancelled, not this task
         except Exception as error:  # noqa: BLE001  no error stops the other keys
-            outcome = self._timed_out(run, failures) if timer.expired() else self._raised(error, run, failures)
+            outcome = self._timed_out(run) if timer.expired() else self._raised(error, run)
         else:
-            outcome = self._outcome_of(result, failures)
+            outcome = self._outcome_of(result, run)
         if run.requeue_s is not None and (outcome.pause_s is None or run.requeue_s < outcome.pause_s):
             return ReconcileOutcome(outcome.outcome, run.requeue_s, outcome.has_failed)
         return outcome
 
-    def _outcome_of(self, result: Result, failures: int) -> ReconcileOutcome:
+    def _outcome_of(self, result: Result, run: ReconcileContext) -> ReconcileOutcome:
         match result:
             case Requeue():
                 return ReconcileOutcome("requeue", result.after_s)
             case Blocked():
                 return ReconcileOutcome("blocked", self.ports.randomness.uniform(*self.settings.blocked_within_s))
             case Failed():
-                return self._failed("failed", failures)
+                return self._failed("failed", run)
         return _DONE
 
-    def _raised(self, error: Exception, run: ReconcileContext, failures: int) -> ReconcileOutcome:
+    def _raised(self, error: Exception, run: ReconcileContext) -> ReconcileOutcome:
         if isinstance(error, Conflict):
-            pause_s = self.settings.conflict_backoff.pause_s(failures + 1, self.ports.randomness)
+            pause_s = self.settings.conflict_backoff.pause_s(run.failures + 1, self.ports.randomness)
             return ReconcileOutcome("conflict", pause_s, has_failed=True)
         if isinstance(error, RemudaError) and error.retry:
             run.log.warning("reconcile delayed", cause=error.message)
-            return self._failed("unavailable", failures)
-        return self._errored(run, failures)
+            return self._failed("unavailable", run)
+        return self._errored(run)
 
-    def _timed_out(self, run: ReconcileContext, failures: int) -> ReconcileOutcome:
+    def _timed_out(self, run: ReconcileContext) -> ReconcileOutcome:
         run.log.warning("reconcile timed out", deadline_s=self.settings.deadline_s)
-        return self._failed("timeout", failures)
+        return self._failed("timeout", run)
 
-    def _errored(self, run: ReconcileContext, failures: int) -> ReconcileOutcome:
+    def _errored(self, run: ReconcileContext) -> ReconcileOutcome:
         run.log.exception("reconcile failed")  # noqa: LOG004  every caller handles an exception
-        return self._failed("failed", failures)
+        return self._failed("failed", run)
 
-    def _failed(self, outcome: ReconcileResult, failures: int) -> ReconcileOutcome:
-        pause_s = self.settings.backoff.pause_s(failures + 1, self.ports.randomness)
+    def _failed(self, outcome: ReconcileResult, run: ReconcileContext) -> ReconcileOutcome:
+        pause_s = self.settings.backoff.pause_s(run.failures + 1, self.ports.randomness)
         return ReconcileOutcome(outcome, pause_s, has_failed=True)
 
 
@@ -219,8 +224,9 @@ class LeaderTerm:
         if not ports.leader.is_leading:
             self.queue.finish(key)  # the new leader resyncs
             return
-        run, began = self._reconciler.begin(key, item), ports.clock.monotonic()
-        outcome = await self._reconciler.perform(run, failures=self.queue.failures(key))
+        run = self._reconciler.begin(key, item, failures=self.queue.failures(key))
+        began = ports.clock.monotonic()
+        outcome = await self._reconciler.perform(run)
         was_added_again = self.queue.finish(key, requeue_s=outcome.pause_s, has_failed=outcome.has_failed)
         report(ports.reporter.finished, run, outcome.outcome, ports.clock.monotonic() - began)
         if outcome.has_failed:

@@ -13,8 +13,8 @@ One reconcile, in this order::
 Both functions are idempotent, have at most one effect, and do not wait for its outcome. Their results become conditions
 (see `status`), in at most one status write per reconcile, together with their own changes of the status and the
 timeline events they return; nothing is written if nothing changed. An unexpected error is logged in full and reported
-to users only as such. An error that a retry may cure says nothing about the object, so the conditions stay as they are,
-except for the deadline; only a condition about another generation is replaced, because from now on this one may stall.
+to users only as such. An error that a retry may cure says nothing about an object that is available, so its conditions
+stay as they are. Of an object that users wait for, the second such error in a row is reported as the cause of delay.
 
 An effect took place whether or not the status write succeeds, so after a failed write its events are recorded alone.
 The next reconcile may repeat the effect, because it read an old state: the recorder knows that, and does not record it
@@ -36,13 +36,14 @@ from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source
 from remuda.reconcile.status import (
     ERRORED,
     Conditions,
     changed_conditions,
     conditions_of,
+    delayed,
     is_behind,
     report_due_in_s,
     since,
@@ -155,7 +156,6 @@ RELEASED = "FinalizerRemoved"
 PAUSED = "remuda/paused"
 """The annotation that, with the value `true`, pauses the provisioning of an object. It can still be deleted."""
 
-_RETRIED = Requeue(0, message="the last attempt failed and is retried")
 _ROUNDING_S = 0.001
 
 
@@ -335,12 +335,24 @@ class Lifecycle(Generic[ResourceT]):
             return True
 
     async def _record_delay(self, resource: ResourceT, cause: RemudaError, run: ReconcileContext) -> None:
-        """Start the deadline of a new generation. A Conflict is retried at once and needs no report."""
-        conditions = conditions_of(resource)
-        if is_behind(resource, conditions) and not isinstance(cause, Conflict):
-            await self._report(resource, Outcome(_RETRIED, resource), run)
+        """Report the cause of a delay, or only the deadline while there is no need: see `_is_reported`."""
+        if not isinstance(cause, Conflict) and self._is_reported(resource, run):
+            await self._report(resource, Outcome(delayed(cause), resource), run)
         else:
-            await self._write(resource, resource, conditions, run)
+            await self._write(resource, resource, conditions_of(resource), run)
+
+    def _is_reported(self, resource: ResourceT, run: ReconcileContext) -> bool:
+        """Return whether a delay is reported.
+
+        For a new generation it is reported at once, since it starts the deadline. Otherwise it is reported from the
+        second failed attempt in a row on, and at the deadline: most delays end with the first retry. Nothing is
+        reported about an object that is as desired.
+        """
+        conditions = conditions_of(resource)
+        if is_behind(resource, conditions):
+            return True
+        waited_since = since(resource, conditions)
+        return waited_since is not None and (run.failures > 0 or self._clock.now() >= waited_since + self._deadline)
 
     async def _report(self, read: ResourceT, outcome: Outcome[ResourceT], run: ReconcileContext) -> Result:
         """Write the conditions of a result, if they have changed."""
@@ -349,13 +361,7 @@ class Lifecycle(Generic[ResourceT]):
             run.requeue_after(left_s)
             await self._write(read, outcome.resource, conditions_of(outcome.resource), run, outcome)
             return outcome.result
-        conditions = with_available(
-            conditions_of(outcome.resource),
-            outcome.result,
-            is_deleting=read.is_deleting,
-            generation=read.metadata.generation,
-            now=self._clock.now(),
-        )
+        conditions = with_available(read, conditions_of(outcome.resource), outcome.result, now=self._clock.now())
         desired = with_observed(outcome.resource, read.metadata.generation)
         await self._write(read, desired, conditions, run, outcome)
         return outcome.result

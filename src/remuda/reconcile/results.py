@@ -77,11 +77,22 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 class ReconcileContext:
     """The context of one reconcile. The controller creates it for the reconciler, and discards it afterwards."""
 
-    def __init__(self, *, controller: str, key: str, cause: Cause, registry: Registry, randomness: Randomness) -> None:
+    def __init__(
+        self,
+        *,
+        controller: str,
+        key: str,
+        cause: Cause,
+        registry: Registry,
+        randomness: Randomness,
+        failures: int = 0,
+    ) -> None:
         self.id: str = random_id(randomness)
         """The reconcile id."""
         self.controller, self.key = controller, key
         self.cause: Cause = cause
+        self.failures = failures
+        """The number of consecutive failures of the key before."""
         self.acted = False
         """Whether the reconcile has changed anything. If a resync caused it, an event was lost."""
         self.requeue_s: float | None = None

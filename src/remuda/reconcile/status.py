@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.kernel.errors import RemudaError, TimedOut, Unavailable
 from remuda.reconcile.results import Blocked, Done, Failed, Requeue, Result
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, ResourceT
@@ -44,6 +45,16 @@ ERRORED = Failed("Errored", "an unexpected error occurred")
 
 Conditions = tuple[Condition, ...]
 """One condition per type."""
+
+
+def delayed(error: RemudaError) -> Requeue:
+    """Return the result, as users see it, of an attempt that failed with an error that a retry may cure."""
+    if isinstance(error, Unavailable) and error.provider_problem:
+        return Requeue(0, "ProviderNotResponding", error.provider_problem)
+    if isinstance(error, TimedOut):
+        return Requeue(0, message="the last attempt did not end in time and will be retried")
+    return Requeue(0, message="the last attempt failed because a service is not available, and will be retried")
+
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -69,20 +80,22 @@ def with_observed(resource: ResourceT, generation: int) -> ResourceT:
     return msgspec.structs.replace(resource, status=msgspec.structs.replace(status, observed_generation=generation))
 
 
-def with_available(
-    conditions: Conditions, result: Result, *, is_deleting: bool, generation: int, now: datetime
-) -> Conditions:
-    """Return the conditions after a reconcile with this result."""
-    reason, message = _reason_and_message(result, is_deleting=is_deleting)
+def with_available(resource: Resource, conditions: Conditions, result: Result, *, now: datetime) -> Conditions:
+    """Return the conditions after a reconcile of this object with this result.
+
+    An object that was never available has not been so since its creation, however late that is reported first.
+    """
+    generation, before = resource.metadata.generation, find_condition(conditions, AVAILABLE)
+    created = since(resource, conditions) if before is None and not isinstance(result, Done) else None
+    reason, message = _reason_and_message(result, is_deleting=resource.is_deleting)
     new = Condition(
         type=AVAILABLE,
         status="True" if isinstance(result, Done) else "False",
         reason=reason,
         message=message or _WORD.sub(" ", reason).lower(),
-        last_transition_time=now.replace(microsecond=0),
+        last_transition_time=(created or now).replace(microsecond=0),
         observed_generation=generation,
     )
-    before = find_condition(conditions, AVAILABLE)
     if before is None or before.observed_generation == generation or isinstance(result, Done):
         return set_condition(conditions, new)
     return tuple(new if each is before else each for each in conditions)

@@ -48,11 +48,18 @@ class ScriptedSteps:
 
         return step
 
-    async def look(self, key: str = "bella", says: Result | Outcome[Animal] | Exception | None = None) -> Result:
+    async def look(
+        self, key: str = "bella", says: Result | Outcome[Animal] | Exception | None = None, *, failures: int = 0
+    ) -> Result:
         self.says = self.says if says is None else says
         ports = self.farm.ports()
         self.run = ReconcileContext(
-            controller="t", key=key, cause="event", registry=ports.store.registry, randomness=ports.randomness
+            controller="t",
+            key=key,
+            cause="event",
+            registry=ports.store.registry,
+            randomness=ports.randomness,
+            failures=failures,
         )
         return await self.life(key, self.run)
 

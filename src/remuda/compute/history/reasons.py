@@ -83,6 +83,9 @@ REASONS: Mapping[str, Reason] = {
     "ProviderRejected": Reason(
         "The provider rejects the server", "user", "Select a flavor and an image that are offered.", _BACKED_OFF_S
     ),
+    "ProviderNotResponding": Reason(
+        "The provider of the region does not respond", "operator", "If this lasts, contact the operator.", _BACKED_OFF_S
+    ),
     "DependencyNotFound": Reason(
         "A resource that the spec names does not exist", "user", "Name an existing resource, or delete the instance."
     ),
