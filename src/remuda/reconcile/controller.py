@@ -1,7 +1,7 @@
 """Controller: joins sources, queue and workers, and runs the reconciler for each key.
 
-A reconciler is a function of a key: it reads, has at most one effect, and returns a result. Whatever it raises is
-contained, logged in full, and reported to users only as a failure::
+A reconciler is a function of a key: it reads, acts, and returns a result. Whatever it raises is contained, logged in
+full, and reported to users only as a failure::
 
    result or error      next reconcile                                logged
    Done                 at the next event
@@ -75,7 +75,7 @@ class Workers:
 
 
 Reconcile = Callable[[str, ReconcileContext], Awaitable[Result]]
-"""Reconciles one key. It reads, has at most one effect, and does not wait for its outcome."""
+"""Reconciles one key. It is idempotent, and requeues what takes time at a provider."""
 
 
 @dataclass(frozen=True, slots=True)

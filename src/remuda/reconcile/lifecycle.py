@@ -10,11 +10,12 @@ One reconcile, in this order::
    without our finalizer                 add it, before the first effect
    otherwise                             provision
 
-Both functions are idempotent, have at most one effect, and do not wait for its outcome. Their results become conditions
-(see `status`), in at most one status write per reconcile, together with their own changes of the status and the
-timeline events they return; nothing is written if nothing changed. An unexpected error is logged in full and reported
-to users only as such. An error that a retry may cure says nothing about an object that is available, so its conditions
-stay as they are. Of an object that users wait for, the second such error in a row is reported as the cause of delay.
+Both functions are idempotent: the next reconcile finds, or repeats without harm, an effect whose result was not stored.
+They do not wait until something at a provider is ready: they requeue. Their results become conditions (see `status`),
+in at most one status write per reconcile, together with their own changes of the status and the timeline events they
+return; nothing is written if nothing changed. An unexpected error is logged in full and reported to users only as such.
+An error that a retry may cure says nothing about an object that is available, so its conditions stay as they are. Of an
+object that users wait for, the second such error in a row is reported as the cause of the delay.
 
 An effect took place whether or not the status write succeeds, so after a failed write its events are recorded alone.
 The next reconcile may repeat the effect, because it read an old state: the recorder knows that, and does not record it
@@ -172,13 +173,13 @@ class Outcome(Generic[ResourceT]):
 
 
 Step = Callable[[ResourceT, ReconcileContext], Awaitable[Result | Outcome[ResourceT]]]
-"""Provisions or deprovisions: at most one effect, then its result."""
+"""Provisions or deprovisions, and returns the result. It requeues what takes time at a provider."""
 
 
 class Admission(Protocol[ResourceT]):
     """Conditions that an object has to meet before it is provisioned or deprovisioned, and what follows the latter.
 
-    Like the functions of a lifecycle, its methods are idempotent and have at most one effect.
+    Like the functions of a lifecycle, its methods are idempotent.
     """
 
     async def before_provision(

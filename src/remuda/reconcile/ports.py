@@ -32,7 +32,7 @@ class ControllerSettings:
     workers: int = 8
     """The number of keys that are reconciled concurrently."""
     deadline_s: float = 60.0
-    """Maximum duration of a reconcile: it has one effect, and does not wait for its outcome."""
+    """Maximum duration of a reconcile, which requeues what takes time at a provider."""
     grace_s: float = 10.0
     """Time for running reconciles to finish when the controller is stopped."""
     backoff: Backoff = field(default=Backoff(first_s=1.0, longest_s=300.0))
