@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.quota.ports import ProjectRef
 from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
@@ -115,6 +116,24 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_au
     await region_networks.identity.remove_reference(HOME, "servers.example/keeps-it")
     assert refusal(await client.post(AUTHORITIES, authority())) == NOT_FOUND
     await nothing_was_made(region_networks)
+
+
+async def test_a_project_whose_deletion_begins_while_an_authority_is_created_keeps_nothing_of_it(
+    region_networks: NetworksEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cascade of the deletion has listed the project before the authority is stored, and will not list it again."""
+    identity = region_networks.identity
+    add_reference = identity.add_reference
+
+    async def add_reference_before_deletion(payer: ProjectRef, reference: str) -> None:
+        await add_reference(payer, reference)
+        identity.mark(payer)
+
+    monkeypatch.setattr(identity, "add_reference", add_reference_before_deletion)
+    reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority())
+    assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
+    await nothing_was_made(region_networks)
+    assert HOME not in identity.places, "nothing keeps the project"
 
 
 async def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_one_reference(

@@ -108,14 +108,14 @@ def create_saga(
     build: Callable[[CreatePorts, Work[NewT]], Awaitable[ResourceT]],
     charge: Callable[[Work[NewT], ProjectRef], Charge] | None = None,
     reference: Callable[[str], str] | None = None,
-    rechecks_project: bool = True,
     extra_steps: Sequence[Step[CreatePorts, NewT]] = (),
 ) -> Saga[CreatePorts, NewT]:
     """Return the saga that creates an object, which stores the operation as `spec.operation`.
 
     The input has the caller's request as `requested`, and the `requester`, with the payer. `reference` returns, by
-    the operation, what keeps the project from being deleted; `charge` the quota, by its payer. `extra_steps` come
-    before the one that creates what `build` returns.
+    the operation, the reference that keeps the project from being removed; the project is checked again when the object
+    exists. `charge` returns the quota, by its payer. `extra_steps` come before the one that creates what `build`
+    returns.
     """
     steps = _CreateSteps(kind.type, id_of, build, charge, reference)
     add_reference = Step(name="add-project-reference", do=steps.add_reference, undo=steps.remove_reference)
@@ -131,7 +131,7 @@ def create_saga(
             *([reserve] if charge is not None else []),
             *extra_steps,
             Step(name=create_step, do=steps.create, undo=steps.roll_back),
-            *([recheck] if reference is not None and rechecks_project else []),
+            *([recheck] if reference is not None else []),
         ),
     )
 

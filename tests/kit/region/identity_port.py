@@ -95,7 +95,7 @@ class MemoryIdentity:
         self._begin("add_reference")
         if payer not in self.places:
             raise NotFound("Project", payer.project)
-        if payer in self.marked and reference not in self.references[payer]:
+        if payer in self.marked:
             raise Malformed("unable to add reference, resource is being deleted")
         self.references[payer].add(reference)
         self._end("add_reference")

@@ -1,4 +1,4 @@
-"""Saga that creates an authority. It refers to the project first, so that the project cannot be deleted meanwhile."""
+"""Saga that creates an authority."""
 
 import msgspec
 
@@ -37,7 +37,6 @@ CREATE_AUTHORITY = create_saga(
     create_step="create-authority",
     build=_build,
     reference=reference_of,
-    rechecks_project=False,
 )
 """Creates an authority."""
 
