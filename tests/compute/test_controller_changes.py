@@ -65,11 +65,11 @@ async def test_m15_c03_c10_another_flavor_replaces_the_server_visibly_and_keeps_
     assert (now.flavor, now.id != machine.id) == (SMALL, True)
     assert _addresses(await compute.read(instance)) == _addresses(before)
     told = await timeline(compute, instance)
-    assert [each["event"] for each in told] == ["ServerCreated", "Replacing", "Rebuilt"]
+    assert [each["event"] for each in told] == ["ServerCreated", "Replacing", "Replaced"]
     assert told[1]["fields"] == ["spec.flavorId"]
     assert told[1]["was"] == {"flavor": STANDARD, "image": machine.image}
     ended = await said(compute, instance, "Rebuilding")
-    assert (ended.status, ended.reason) == ("False", "Rebuilt")
+    assert (ended.status, ended.reason) == ("False", "Replaced")
 
 
 async def test_m15_c10_another_image_rebuilds_the_same_server_where_it_is(compute: ComputeEnvironment) -> None:
@@ -124,7 +124,7 @@ async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_
     read = await compute.until(instance, "provisioned")
     assert read["status"]["privateIP"] == before["status"]["privateIP"]
     assert read["status"]["publicIP"]
-    assert await events(compute, instance) == ["ServerCreated", "ServerChanged", "Replacing", "Rebuilt"]
+    assert await events(compute, instance) == ["ServerCreated", "ServerChanged", "Replacing", "Replaced"]
     server = await compute.store.get(Server, instance)
     assert server.spec.ssh_certificate_authority_id == authority
 
@@ -212,7 +212,7 @@ async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compu
     await change(compute, instance, imageId=before["spec"]["imageId"])
     read = await compute.until(instance, "provisioned")
     assert read["status"] == before["status"]
-    assert (await events(compute, instance))[-1] == "Rebuilt"
+    assert (await events(compute, instance))[-1] == "Replaced"
 
 
 async def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_wish_that_stays(
@@ -248,7 +248,7 @@ async def test_a_server_that_never_came_up_gets_another_in_its_place_when_anothe
     await change(compute, instance, imageId=JAMMY)
     await compute.until(instance, "provisioned")
     assert [(each.image, each.state) for each in at_cloud(compute)] == [(JAMMY, "running")]
-    assert (await events(compute, instance))[-2:] == ["Replacing", "Rebuilt"]
+    assert (await events(compute, instance))[-2:] == ["Replacing", "Replaced"]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ async def test_c03_a_replacement_that_nobody_came_to_write_down_is_shown_and_not
             await compute.clock.sleep(0.1)
     assert not failures
     assert "Rebuilding" in seen
-    assert (await events(compute, instance))[1:] == ["Replacing", "Rebuilt"]
+    assert (await events(compute, instance))[1:] == ["Replacing", "Replaced"]
     assert (await compute.store.get(Server, instance)).spec.replacement == 1
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
 

@@ -66,7 +66,7 @@ async def test_a_life_is_told_once_though_every_other_write_fails(
     assert await events(compute, instance) == [
         "ServerCreated",
         "Replacing",
-        "Rebuilt",
+        "Replaced",
         "Rebuilding",
         "Rebuilt",
         "ServerChanged",
@@ -96,4 +96,4 @@ async def test_what_a_pass_tells_has_the_wish_that_it_worked_on(compute: Compute
         await change(compute, instance, flavorId=SMALL)
         await rest(compute)
     told = {each["event"]: each["generation"] for each in await timeline(compute, instance)}
-    assert told == {"ServerCreated": 1, "Replacing": 2, "Rebuilt": 2}
+    assert told == {"ServerCreated": 1, "Replacing": 2, "Replaced": 2}

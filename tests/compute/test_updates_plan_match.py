@@ -38,7 +38,7 @@ async def test_c03_who_waits_stopped_for_room_and_takes_another_image_instead_is
     told = await agreed(compute, kept, await as_it_is(compute, kept, flavorId=STANDARD, imageId=ROCKY))
     assert (kinds(told), fields(told)) == (["replace"], ["spec.imageId"])
     await compute.until(kept, "provisioned")
-    assert (await events(compute, kept))[-2:] == ["Replacing", "Rebuilt"]
+    assert (await events(compute, kept))[-2:] == ["Replacing", "Replaced"]
     assert len(before - set(machines(compute))) == 1
     assert (await compute.read(kept))["status"]["powerState"] == "Running"
 
@@ -94,7 +94,7 @@ async def test_m12_a_description_that_comes_with_another_flavor_is_not_all_that_
     assert (await put(compute.root, instance, body)).status == 202
     await compute.until(instance, "provisioned")
     assert [each.flavor for each in at_cloud(compute)] == [SMALL]
-    assert (await events(compute, instance))[-3:] == ["ServerChanged", "Replacing", "Rebuilt"]
+    assert (await events(compute, instance))[-3:] == ["ServerChanged", "Replacing", "Replaced"]
 
 
 async def test_m12_a_description_is_changed_without_a_wait(compute: ComputeEnvironment) -> None:

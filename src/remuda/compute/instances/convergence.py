@@ -9,7 +9,7 @@ A server is created after the quota is confirmed and servers of a previous incar
 disappeared is created again after its absence is confirmed, while its network exists.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from remuda.access.principal import Context
@@ -36,6 +36,7 @@ from remuda.compute.instances.status import (
     is_unreported,
     needs_rebuild,
     projected,
+    rebuild_kind,
     with_rebuild_ended,
     with_rebuilding,
 )
@@ -310,7 +311,12 @@ class ServerCreation:
 
 _USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
 _CHANGING = "the server is being updated"
-_REBUILT = "the server was rebuilt or replaced"
+_SUCCESSES: Mapping[RebuildKind, str] = {"Rebuilding": "Rebuilt", "Replacing": "Replaced"}
+_SUCCESS_MESSAGES: Mapping[RebuildKind, str] = {
+    "Rebuilding": "the server was rebuilt",
+    "Replacing": "the server was replaced",
+}
+_FAILURES: Mapping[RebuildKind, str] = {"Rebuilding": "RebuildFailed", "Replacing": "ReplacementFailed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,24 +378,25 @@ class Convergence:
 
     def _in_progress(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
         """Report the progress of region."""
-        now, rebuild = self.clock.now(), current_rebuild(instance)
+        now = self.clock.now()
         if not is_rebuilding(instance, server):
             return Outcome(_progress(instance, server), projected(instance, server, now))
-        how: RebuildKind = "Replacing" if rebuild is not None and rebuild.reason == "Replacing" else "Rebuilding"
-        seen = projected(with_rebuilding(instance, how, server, now), server, now)
-        return Outcome(Requeue(POLL_S, "Rebuilding", _message(server)), seen)
+        rebuilding = with_rebuilding(instance, rebuild_kind(instance), server, now)
+        return Outcome(Requeue(POLL_S, "Rebuilding", _message(server)), projected(rebuilding, server, now))
 
     def _finished(
         self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         """Report the result."""
-        now, rebuild = self.clock.now(), current_rebuild(instance)
+        now = self.clock.now()
         has_failed = server.metadata.provisioning_status == "error"
         events = []
-        if rebuild is not None or needs_rebuild(instance):
-            event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", _REBUILT)
+        if current_rebuild(instance) is not None or needs_rebuild(instance):
+            kind = rebuild_kind(instance)
+            event = _FAILURES[kind] if has_failed else _SUCCESSES[kind]
+            message = _message(server) if has_failed else _SUCCESS_MESSAGES[kind]
             events.append(run.event(instance, event, server=server.metadata.id, message=message))
-            instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
+            instance = with_rebuild_ended(instance, "Failed" if has_failed else event, message, now)
         return Outcome(
             _failure(server) if has_failed else Done(), projected(instance, server, now), status_events=events
         )

@@ -152,6 +152,17 @@ def current_rebuild(instance: ComputeInstance) -> Condition | None:
     return found if found is not None and found.status == "True" else None
 
 
+def rebuild_kind(instance: ComputeInstance) -> RebuildKind:
+    """Return whether the server is rebuilt or replaced: by the condition, or by the change if it was not stored."""
+    condition, spec, applied = current_rebuild(instance), instance.spec, instance.status.applied
+    if condition is not None:
+        return "Replacing" if condition.reason == "Replacing" else "Rebuilding"
+    if applied is None:
+        return "Rebuilding"
+    before = (applied.flavor_id, applied.ssh_certificate_authority_id)
+    return "Rebuilding" if before == (spec.flavor_id, spec.ssh_certificate_authority_id) else "Replacing"
+
+
 def projected(instance: ComputeInstance, server: ServerRead, now: datetime) -> ComputeInstance:
     """Return an instance with the status that its server shows."""
     addressed = with_addresses(instance, server)
