@@ -21,7 +21,7 @@ from remuda.access.principal import Permission, Principal
 from remuda.http.schema import Id, ListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import Tag, TagSelector, parse_tag_selector
-from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, is_api_v2, organization_of, project_of
+from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, organization_of, project_of
 from remuda.resources.tags import tag_labels
 from remuda.store.objects import Resource, ResourceT
 
@@ -39,8 +39,6 @@ class Filters:
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The accepted values by label; a label without values accepts everything."""
     tags: Sequence[TagSelector] = ()
-    is_versioned: bool = False
-    """Only objects of the supported API version. Almost all are, so an index would not help."""
 
     def labels(self) -> dict[str, str]:
         """Return the filters that an index supports: those with one value."""
@@ -57,7 +55,6 @@ class Filters:
             return (
                 is_allowed_in_project(principal, permission, organization_of(resource), project_of(resource))
                 and all(labels.get(label) in values for label, values in several.items())
-                and (not self.is_versioned or is_api_v2(resource))
                 and all(selector.matches(tags_of(resource)) for selector in self.tags)
             )
 
@@ -97,8 +94,8 @@ class NetworkedQuery(RegionalQuery, frozen=True, rename={**_NAMES, "regions": "r
     networks: Annotated[tuple[Id, ...], msgspec.Meta(description="Only on these networks.")] = ()
 
 
-def filters_of(query: ProjectQuery, *, is_versioned: bool = True, is_labelled: bool = False) -> Filters:
-    """Return the filters of a query; of kinds with an API version, only objects of the supported one.
+def filters_of(query: ProjectQuery, *, is_labelled: bool = False) -> Filters:
+    """Return the filters of a query.
 
     `is_labelled`: the tags of services are labels too (`tag_labels`), and so found by an index.
     """
@@ -110,7 +107,7 @@ def filters_of(query: ProjectQuery, *, is_versioned: bool = True, is_labelled: b
         values[REGION] = query.regions
     if isinstance(query, NetworkedQuery):
         values[NETWORK] = query.networks
-    return Filters(values, tags, is_versioned=is_versioned)
+    return Filters(values, tags)
 
 
 def _selector(text: str) -> TagSelector:

@@ -15,6 +15,7 @@ from remuda.access.principal import Context, Permission, Verb
 from remuda.http.responses import Collection, EtagView
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.kernel.tags import Tag
+from remuda.operations.kinds import Operation
 from remuda.operations.saga import InputT, Saga
 from remuda.operations.service import Operations
 from remuda.resources.conventions import is_api_v2
@@ -193,14 +194,15 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
     async def list(self, context: Context, query: ProjectQuery) -> Collection[ResourceT, list[ReadT]]:
         """Return the objects that match a query and that the caller may read."""
         permission = Permission(self.endpoint, "read")
-        filters = filters_of(query, is_versioned=self.is_versioned, is_labelled=self.has_tag_labels)
+        filters = filters_of(query, is_labelled=self.has_tag_labels)
         await allow_naming(context.principal, permission, filters, exists=self.identity.has_project)
+        is_match = filters.visible(context.principal, permission, _tags)
         return Collection(
             store=self.store,
             kind=self.kind.type,
             view=self.view,
             labels=filters.labels(),
-            visible=filters.visible(context.principal, permission, _tags),
+            visible=lambda found: self.is_shown(found) and is_match(found),
         )
 
     async def get(self, context: Context, id: str) -> ResourceT:  # noqa: A002  the usual name
@@ -215,11 +217,15 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         return found
 
     async def load(self, id: str) -> ResourceT:  # noqa: A002  the usual name
-        """Return an object without a permission check, or raise NotFound, also if another API version created it."""
+        """Return an object without a permission check, or raise NotFound, also if it is not shown to callers."""
         found: ResourceT = await self.store.get(self.kind.type, id)
-        if self.is_versioned and not is_api_v2(found):
+        if not self.is_shown(found):
             raise NotFound(self.kind.name, id)
         return found
+
+    def is_shown(self, found: ResourceT) -> bool:
+        """Return whether an object exists for callers, whatever their permissions."""
+        return not self.is_versioned or is_api_v2(found)
 
     async def run_create(
         self,
@@ -230,16 +236,20 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         *,
         organization: str,
     ) -> ResourceT:
-        """Create the object that is named after the request by an operation, and return it."""
+        """Create an object by an operation, and return it."""
         done = await operations.run(
             saga,
             id=context.operation,
             actor=context.principal.actor_name,
             input=input,
             trace_id=context.trace_id,
-            log=context.audit(self.kind.plural, context.operation, organization=organization),
+            log=context.audit(self.kind.plural, saga.subject(input)[1], organization=organization),
         )
-        created: ResourceT = await self.store.get(self.kind.type, done.spec.subject)
+        return await self.created_by(done)
+
+    async def created_by(self, operation: Operation) -> ResourceT:
+        """Return the object that an operation has created."""
+        created: ResourceT = await self.store.get(self.kind.type, operation.spec.subject)
         return created
 
     async def update_with(

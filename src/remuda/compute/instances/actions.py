@@ -16,9 +16,9 @@ from remuda.compute.instances.schema import ConsoleOutputRead, ConsoleSessionRea
 from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.names import PROVENANCE, permission
+from remuda.compute.names import PROVENANCE
 from remuda.compute.ports import RegionClient
-from remuda.kernel.errors import Invalid, Malformed, NotFound
+from remuda.kernel.errors import Invalid, NotFound
 from remuda.region.images.schema import SnapshotCreate as ServerSnapshot
 from remuda.region.images.schema import SnapshotCreateSpec
 from remuda.resources.crud import requested_event
@@ -96,9 +96,9 @@ class Actions:
         return server.metadata.id, await self.region.caller.on_behalf_of(context)
 
     async def _find(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
-        found = await self.instances.find(context, permission("instances", verb), instance)
-        if verb == "update" and found.is_deleting:
-            raise Malformed("instance is being deleted")
+        found = await self.instances.find(context, verb, instance)
+        if verb == "update":
+            self.instances.reject_if_deleting(found)
         return found
 
     async def _record(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:

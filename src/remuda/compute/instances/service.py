@@ -7,24 +7,21 @@ A new instance is validated before anything is created, so that region does not 
 on behalf of the caller: an object that the caller may not see is not found or forbidden, as region responds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
 
-from remuda.access.checks import allow_new_in_project
-from remuda.access.principal import Context, Permission, requester_of
+from remuda.access.principal import Context, requester_of
 from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.compute.catalogue import is_for_instances, usable_flavors
 from remuda.compute.instances import rules
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
 from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.names import permission
 from remuda.compute.policies import check_deletion_allowed
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, project_ref
-from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
     Conflict,
@@ -37,7 +34,6 @@ from remuda.kernel.errors import (
     Unsealable,
 )
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.tags import Tag
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import read_input
 from remuda.operations.service import Operations
@@ -48,11 +44,11 @@ from remuda.region.images.schema import ImageQuery
 from remuda.region.networks.schema import NetworkRead
 from remuda.region.port import RegionApi
 from remuda.resources.conventions import NETWORK
-from remuda.resources.crud import audit_records, each_once, find, request_deletion, requested_event, retry_on_conflict
+from remuda.resources.crud import each_once, find, request_deletion, requested_event, retry_on_conflict
 from remuda.resources.ipv4 import parse_prefix
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.resources.schema import FlavorRead, ImageRead
+from remuda.resources.service import ProjectResourceService
 from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
@@ -176,76 +172,59 @@ def check_sources(networking: NetworkingWire | None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instances:
+class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
     """Instances of all projects."""
 
-    store: Store
+    kind, endpoint, view, noun = INSTANCE, "compute:instances", rules.INSTANCE_VIEW, "instance"
+
     clock: Clock
     identity: IdentityPort
     region: RegionClient
     operations: Operations
 
-    async def list(self, context: Context, query: NetworkedQuery) -> Collection[ComputeInstance, list[InstanceRead]]:
-        """Return the instances that the caller may see."""
-        needed, filters = permission("instances", "read"), filters_of(query, is_versioned=False)
-        await allow_naming(context.principal, needed, filters, exists=self.identity.has_project)
-        is_asked_for = filters.visible(context.principal, needed, _tags)
-        return Collection(
-            store=self.store,
-            kind=ComputeInstance,
-            view=rules.INSTANCE_VIEW,
-            labels=filters.labels(),
-            visible=lambda instance: rules.has_scope(instance) and is_asked_for(instance),
-        )
-
     async def create(self, context: Context, body: InstanceCreate) -> ComputeInstance:
         """Create an instance on a network that has none of its name, if the quota of its project allows it."""
-        principal, spec = context.principal, body.spec
-        project = ProjectRef(spec.organization_id, spec.project_id)
-        needed = permission("instances", "create")
-        await allow_new_in_project(
-            principal, needed, project.organization, project.project, exists=self.identity.has_project
-        )
-        made = await self._find_created(context, body)
-        return made or await self._create(context, await self._validated(context, project, body))
+        project = ProjectRef(body.spec.organization_id, body.spec.project_id)
+        await self.authorize_create(context, project.organization, project.project)
+        created = await self._find_created(context, body)
+        if created is not None:
+            return created
+        new = await self._validated(context, project, body)
+        return await self.run_create(context, self.operations, CREATE_INSTANCE, new, organization=project.organization)
 
-    async def get(self, context: Context, instance: str) -> ComputeInstance:
-        return await self.find(context, permission("instances", "read"), instance)
-
-    async def delete(self, context: Context, instance: str) -> None:
+    async def delete(self, context: Context, id: str) -> None:  # noqa: A002  as in `ProjectResourceService`
         """Request the deletion of an instance that is not protected from it."""
 
         async def delete() -> None:
-            found = await self.find(context, permission("instances", "delete"), instance)
+            found = await self.find(context, "delete", id)
             event = requested_event(context, INSTANCE, found, "DeletionRequested")
-            log = [*audit_records(context, INSTANCE.plural, found), event]
             await request_deletion(
                 self.store,
                 context,
                 found,
-                rules.writable_instance(found),
-                log,
+                self.view.writable(found),
+                [*self.audit(context, found), event],
                 check=lambda: check_deletion_allowed(self.store, found),
                 if_unchanged=True,
             )
 
         await retry_on_conflict(delete)
 
-    async def find(self, context: Context, needed: Permission, instance: str) -> ComputeInstance:
-        """Return an instance that the caller may read and has a permission for."""
-        found = await self.store.get(ComputeInstance, instance)
-        if not rules.has_scope(found):
-            raise NotFound("ComputeInstance", instance)
-        allow_for(context.principal, permission("instances", "read"), found)
-        allow_for(context.principal, needed, found)
+    def is_shown(self, found: ComputeInstance) -> bool:
+        """Return whether an instance has its scope. Without it no permission can be checked."""
+        return rules.has_scope(found)
+
+    async def created_by(self, operation: Operation) -> ComputeInstance:
+        """Return the instance that an operation has created; its id may belong to a later one."""
+        found = await find(self.store, ComputeInstance, operation.spec.subject)
+        if found is None or found.spec.operation != operation.name:
+            raise ResponseNotStored
         return found
 
     async def _validated(self, context: Context, project: ProjectRef, body: InstanceCreate) -> NewInstance:
         """Validate a new instance, in the order that clients know, and return the input of the saga."""
-        region, caller = (
-            self.region.api,
-            await self.region.caller.impersonating(context, project.organization, project.project),
-        )
+        region = self.region.api
+        caller = await self.region.caller.impersonating(context, project.organization, project.project)
         network = await region.get_network(caller, body.spec.network_id)
         check_network(network, project)
         choice = await choose(region, caller, network, body.spec)
@@ -259,21 +238,6 @@ class Instances:
             gpus=choice.gpus,
             requester=requester_of(payer_principal(context.principal, project)),
         )
-
-    async def _create(self, context: Context, new: NewInstance) -> ComputeInstance:
-        organization = new.requested.spec.organization_id
-        done = await self.operations.run(
-            CREATE_INSTANCE,
-            id=context.operation,
-            actor=context.principal.actor_name,
-            input=new,
-            trace_id=context.trace_id,
-            log=context.audit(INSTANCE.plural, new.instance, organization=organization),
-        )
-        found = await find(self.store, ComputeInstance, new.instance)
-        if found is None or found.spec.operation != done.name:
-            raise ResponseNotStored  # the same request made it once, and it has gone since
-        return found
 
     async def _find_created(self, context: Context, body: InstanceCreate) -> ComputeInstance | None:
         """Return the instance that the same request has created, whatever has changed since."""
@@ -289,10 +253,6 @@ class Instances:
         return found
 
 
-def _tags(instance: ComputeInstance) -> Sequence[Tag]:
-    return instance.spec.tags
-
-
 async def delete_instances_on(store: Store, network: str, randomness: Randomness, *, controller: str) -> int:
     """Request the deletion of every instance on a network, and return their number. It can be repeated."""
     count = 0
@@ -300,7 +260,7 @@ async def delete_instances_on(store: Store, network: str, randomness: Randomness
         try:
             instance = await find(store, ComputeInstance, name, include_deleting=False)
         except (Unreadable, Unsealable):
-            structlog.get_logger().exception("instance not ended", instance=name, network=network)
+            structlog.get_logger().exception("instance not deleted", instance=name, network=network)
             continue
         if instance is None:
             continue
@@ -310,7 +270,7 @@ async def delete_instances_on(store: Store, network: str, randomness: Randomness
         entry = run.event(
             instance, "NetworkDeleted", network=network, why="the network is being deleted, and the instance with it"
         )
-        with suppress(NotFound, Conflict):  # it went meanwhile, or is another one by now, which is event anew
+        with suppress(NotFound, Conflict):  # it was deleted meanwhile; an instance that followed it has its own event
             await store.delete(ComputeInstance, name, uid=instance.uid, log=[entry])
             count += 1
     return count

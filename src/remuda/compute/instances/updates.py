@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from remuda.access.principal import Context, requester_of
+from remuda.access.principal import Context
 from remuda.compute.instances import rules
 from remuda.compute.instances.convergence import REJECTION_REASONS
 from remuda.compute.instances.rules import charge_for, charged_gpus, desired_server, last_requested
-from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
+from remuda.compute.instances.sagas import UPDATE_INSTANCE
 from remuda.compute.instances.schema import InstanceSpecWire, InstanceUpdate
 from remuda.compute.instances.server_lookup import classified, is_ambiguous, list_tagged
 from remuda.compute.instances.service import (
@@ -33,7 +33,6 @@ from remuda.compute.instances.service import (
 )
 from remuda.compute.instances.status import can_rebuild, is_rebuild_due, keeps_running
 from remuda.compute.kinds import INSTANCE, AppliedSpec, ComputeInstance
-from remuda.compute.names import permission
 from remuda.compute.plans.diff import PlannedInstance, changed_fields, with_fields
 from remuda.compute.plans.fields import FIELDS, PlanSide
 from remuda.compute.plans.plan import plan_update, quota_blockers
@@ -42,15 +41,15 @@ from remuda.compute.policies import protection_of
 from remuda.compute.ports import RegionClient
 from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
-from remuda.kernel.errors import InsufficientCapacity, Invalid, Malformed, PlanChanged, PlanRequired
+from remuda.kernel.errors import InsufficientCapacity, Invalid, PlanChanged, PlanRequired
 from remuda.kernel.fields import common_fields
-from remuda.kernel.ids import derived_id
-from remuda.quota.lock import previous_state, require_unlocked
+from remuda.quota.lock import require_unlocked
+from remuda.quota.sagas import run_update
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.images.schema import ImageQuery
 from remuda.region.servers.schema import ServerCreate, ServerRead
 from remuda.resources.conventions import NAME, network_of, region_of
-from remuda.resources.crud import KeyedLock, audit_records, check_state, requested_event, retry_on_conflict
+from remuda.resources.crud import KeyedLock, requested_event, retry_on_conflict
 from remuda.resources.schema import FlavorRead, ImageRead
 
 _OF_THE_SERVER = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})
@@ -161,7 +160,7 @@ class Updates:
         )
 
     async def _find(self, context: Context, instance: str) -> ComputeInstance:
-        return await self.instances.find(context, permission("instances", "update"), instance)
+        return await self.instances.find(context, "update", instance)
 
     async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
         """Return the plan of an update, and the quota that blocks it."""
@@ -170,10 +169,9 @@ class Updates:
 
     async def _validate(self, context: Context, instance: str, body: InstanceUpdate) -> _ValidUpdate:
         found = await self._find(context, instance)
-        if found.is_deleting:
-            raise Malformed("instance is being deleted")
+        self.instances.reject_if_deleting(found)
         await require_unlocked(self.instances.store, found, found.spec.operation)
-        check_state(context, found, rules.writable_instance(found))
+        self.instances.check_if_match(context, found)
         if body.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
         replaces_server = _replaces_server(found, body)
@@ -233,26 +231,12 @@ class Updates:
     async def _write(self, context: Context, update: _ValidUpdate, body: InstanceUpdate) -> ComputeInstance:
         found, changed = update.found, update.changed
         changes = [change.message for step in update.plan.steps for change in step.changes]
-        told = requested_event(context, INSTANCE, found, "ChangeRequested", plan=update.plan.hash, changes=changes)
-        log = [*audit_records(context, INSTANCE.plural, found), told]
+        event = requested_event(context, INSTANCE, found, "ChangeRequested", plan=update.plan.hash, changes=changes)
+        log = [*self.instances.audit(context, found), event]
         if charge_for(changed) == charge_for(found):
             return await self.instances.store.update(changed, log=log)
-        now = self.instances.clock.now()
-        await self.instances.operations.run(
-            UPDATE_INSTANCE,
-            id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
-            actor=context.principal.actor_name,
-            input=ChangedInstance(
-                id=found.name,
-                previous=previous_state(found),
-                requested=body,
-                requester=requester_of(context.principal),
-                requested_at=now,
-                gpus=changed.spec.gpus,
-            ),
-            trace_id=context.trace_id,
-            log=log,
-        )
+        now, gpus, operations = self.instances.clock.now(), changed.spec.gpus, self.instances.operations
+        await run_update(operations, UPDATE_INSTANCE, context, found, body, now=now, log=log, gpus=gpus)
         return await self.instances.store.get(ComputeInstance, found.name)
 
 
