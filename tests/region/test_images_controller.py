@@ -193,7 +193,7 @@ async def test_deleting_an_image_at_any_time_leaves_nothing(region_images: Image
     assert await _is_gone(region_images, name)
     assert await region_images.owned() == []
     assert await region_images.states() == []
-    assert region_images.driver.transfers.find(name) is None
+    assert region_images.transfers.find(name) is None
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.001, 0.5, 1.5, 3.5, 4.999, 5.0, 5.001, 6.0, 20.0])
@@ -284,7 +284,7 @@ async def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_th
     await roll_back_create(region_images.store, ImageImport, name)
     await region_images.world.clock.sleep(60)
     assert await region_images.owned() == []
-    transfer = region_images.driver.transfers.find(name)
+    transfer = region_images.transfers.find(name)
     assert transfer is not None
     assert (transfer.is_done, transfer.received) == (True, len(DISK))
 

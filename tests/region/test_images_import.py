@@ -20,10 +20,9 @@ from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
-from remuda.region.images.service import Images, Snapshots
-from remuda.region.images.transfer import ImageFetcher, ImageLimits
+from remuda.region.images.service import Images
+from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.region.servers.provider_spec import server_handle
 from remuda.region.settings import RegionSettings
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.contract import Reply
@@ -77,11 +76,9 @@ async def import_host(
     source = GuardedFetcher(resolve=names or Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
-    driver = control.controller(ports, clouds, fetcher)
-    services = {
-        "images": Images(store=store, providers=clouds, fetcher=fetcher),
-        "snapshots": Snapshots(store=store, providers=clouds, handle_of=server_handle),
-    }
+    transfers = Transfers(fetcher)
+    driver = control.controller(ports, clouds, transfers)
+    services = {"images": Images(store=store, providers=clouds, fetcher=fetcher)}
 
     async def owned() -> list[CloudImage]:
         assert cloud.provider.images is not None
@@ -93,6 +90,7 @@ async def import_host(
         yield ImportHost(store, RegionApi(world, store, services, api.ROUTES), owned)
     finally:
         await driver.stop()
+        await transfers.stop()
         await clouds.close(0)
         await cloud.stop()
         await store.close()

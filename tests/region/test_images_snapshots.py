@@ -10,10 +10,10 @@ from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.region.images import routes as api
 from remuda.region.images.rules import read_image
-from remuda.region.images.service import Images, Snapshots
+from remuda.region.images.service import Images
 from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.provider_spec import server_handle
+from remuda.region.servers import routes as server_api
 from remuda.resources.conventions import API_VERSION, NAME
 from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
@@ -39,11 +39,12 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
         fetcher = ImageFetcher(source=GuardedFetcher(resolve=Names({})))
         services = {
             "images": Images(store=house.store, providers=app.providers, fetcher=fetcher),
-            "snapshots": Snapshots(store=house.store, providers=app.providers, handle_of=server_handle),
+            "servers": app.services.servers,
+            "actions": app.services.server_actions,
         }
         clock: Clock = house.clock
         world = cast("World", SimpleNamespace(clock=clock, randomness=app.ports.randomness))
-        environment = RegionApi(world, house.store, services, api.ROUTES)
+        environment = RegionApi(world, house.store, services, [*api.ROUTES, *server_api.ROUTES])
         server = await house.server(await house.network())
         if is_running:
             await house.until(f"/api/v2/servers/{server}", "provisioned")
@@ -112,8 +113,8 @@ async def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there(
 ) -> None:
     context: Any = SimpleNamespace(principal=SERVICE, operation="d0000000-0000-4000-8000-000000000001")
     body: Any = SimpleNamespace(metadata=SimpleNamespace(name="backup", tags=()))
-    first = await images.service["snapshots"].create(context, server, body)
-    again = await images.service["snapshots"].create(context, server, body)
+    first = await images.service["actions"].snapshot(context, server, body)
+    again = await images.service["actions"].snapshot(context, server, body)
     assert (first, [first]) == (again, [read_image(each) for each in await owned(region)])
 
 

@@ -408,6 +408,7 @@ def lifecycle_controller(
     admission: Admission[ResourceT] | None = None,
     guards: Sequence[DeletionGuard] = (),
     settings: ControllerSettings | None = None,
+    lifecycle_settings: LifecycleSettings | None = None,
     waits_for: WaitsFor[ResourceT] = any_children,
     describe: Describe = listed,
 ) -> Controller:
@@ -419,6 +420,7 @@ def lifecycle_controller(
         finalizer=finalizer,
         ports=ports,
         admission=admission,
+        settings=lifecycle_settings,
         waits_for=waits_for,
         describe=describe,
     )

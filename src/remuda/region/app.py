@@ -26,7 +26,8 @@ from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_controllers
 from remuda.region.images import routes as images
 from remuda.region.images.controller import new_fetcher
-from remuda.region.images.service import Images, Snapshots
+from remuda.region.images.service import Images
+from remuda.region.images.transfer import Transfers
 from remuda.region.loadbalancers import controller as balancer_controllers
 from remuda.region.loadbalancers import routes as load_balancers
 from remuda.region.loadbalancers import sagas as balancer_sagas
@@ -47,7 +48,6 @@ from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers import controller as server_controllers
 from remuda.region.servers import routes as servers
 from remuda.region.servers.actions import ServerActions
-from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.service import ServiceApp
@@ -104,7 +104,6 @@ class RegionServices:
 
     catalogue: Catalogue
     images: Images
-    snapshots: Snapshots
     networks: Networks
     security_groups: SecurityGroups
     authorities: Authorities
@@ -132,6 +131,8 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             metrics=CallMetrics(ports.metrics),
             on_known=self._enqueue_known,
         )
+        self._fetcher = new_fetcher(ports.settings, ports.web)
+        self._transfers = Transfers(self._fetcher)
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = StorageClassSync(ports.store, self.providers, clock=ports.clock)
@@ -160,8 +161,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(
             catalogue=Catalogue(providers=providers, settings=ports.settings, version=release()),
-            images=Images(store=store, providers=providers, fetcher=new_fetcher(ports.settings, ports.web)),
-            snapshots=Snapshots(store=store, providers=providers, handle_of=server_handle),
+            images=Images(store=store, providers=providers, fetcher=self._fetcher),
             networks=networks,
             security_groups=groups,
             authorities=authorities,
@@ -190,14 +190,13 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
     def controllers(self) -> Sequence[Controller]:
         ports, providers = self.ports, self.providers
         reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
-        fetcher = new_fetcher(ports.settings, ports.web)
         return (
             *network_controllers.controllers(reconciling, identity, providers, settings=settings),
             group_controllers.controller(reconciling, providers, settings=settings),
             authority_controllers.controller(reconciling, identity, settings=settings),
             balancer_controllers.controller(reconciling, identity, providers, settings=settings),
             storage_controllers.controller(reconciling, identity, providers, settings=settings),
-            image_controllers.controller(reconciling, providers, fetcher, settings=settings),
+            image_controllers.controller(reconciling, providers, self._transfers, settings=settings),
             server_controllers.controller(
                 reconciling, providers, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
             ),
@@ -208,6 +207,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         for provider in self.ports.providers.all():
             if provider.events is not None:
                 yield "provider events", ProviderEventListener(provider, controllers, self.ports.clock).run
+        yield "image transfers", self._transfers.run
         yield "monitor", self._monitor.run
         yield "project consumer", self._consumer.run
         yield "file storage classes", self._classes.run

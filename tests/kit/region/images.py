@@ -16,16 +16,15 @@ from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.catalogue import CloudImage, CloudImages, CloudImageSpec, CloudOperatingSystem
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.provider import SimulatedCloud
+from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
 from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
 from remuda.region.images.service import Images as ImageService
-from remuda.region.images.service import Snapshots
-from remuda.region.images.transfer import ImageFetcher, ImageLimits
+from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.region.servers.provider_spec import server_handle
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
 from tests.kit.outbound_servers import Names
@@ -124,7 +123,8 @@ class ImagesEnvironment:
     clouds: ProviderRegistry
     web: Web
     api: RegionApi[dict[str, Any]]
-    driver: control.ImageImportController
+    driver: Controller
+    transfers: Transfers
     finds: ResyncFinds
 
     @property
@@ -191,13 +191,11 @@ async def open_images(
     providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: FlavorProvider(world.clock).bare}
     clouds = clouds_over(world, store, providers, CallSettings())
     fetcher = ImageFetcher(source=web, limits=ImageLimits(max_bytes=1_000_000, total_s=3000))
-    services = {
-        "images": ImageService(store=store, providers=clouds, fetcher=fetcher),
-        "snapshots": Snapshots(store=store, providers=clouds, handle_of=server_handle),
-    }
+    services = {"images": ImageService(store=store, providers=clouds, fetcher=fetcher)}
+    transfers = Transfers(fetcher, max_concurrent=most)
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000), grace_s=0)
-    driver = control.controller(ports, clouds, fetcher, attempts=attempts, at_once=most, settings=settings)
+    driver = control.controller(ports, clouds, transfers, attempts=attempts, settings=settings)
     if at_work:
         await driver.start()
     try:
@@ -209,10 +207,12 @@ async def open_images(
             web=web,
             api=RegionApi(world, store, services, api.ROUTES),
             driver=driver,
+            transfers=transfers,
             finds=finds,
         )
     finally:
         await driver.stop()
+        await transfers.stop()
         await clouds.close(0)
 
 

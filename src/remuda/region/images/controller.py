@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from ipaddress import ip_network
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,7 +25,7 @@ from remuda.providers.proxy import UPLOAD_S, image_key
 from remuda.quota.reservation import RECHECK_S
 from remuda.quota.sagas import roll_back_create
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
+from remuda.reconcile.lifecycle import LifecycleSettings, Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import AVAILABLE
@@ -184,8 +183,6 @@ def _with(image: ImageImport, **changes: object) -> ImageImport:
 
 ATTEMPTS = 5
 """Transfers of an image before its import fails."""
-MAX_TRANSFERS = 4
-"""Concurrent transfers: each uses a call slot of its provider."""
 
 _GIB = 2**30
 _MARGIN_S = 300.0  # the provider needs time after the last byte
@@ -198,40 +195,27 @@ def new_fetcher(settings: RegionSettings, source: GuardedFetcher | None = None) 
     return ImageFetcher(source=source or GuardedFetcher(resolve=SystemResolver(), reach=reach), limits=limits)
 
 
-class ImageImportController(Controller):
-    """Controller of image imports, which has their transfers."""
-
-    def __init__(self, lifecycle: Lifecycle[ImageImport], transfers: Transfers, **given: Any) -> None:
-        super().__init__("imageimports", lifecycle, kind=ImageImport, **given)
-        self.transfers = transfers
-        transfers.add_listener(self.enqueue)
-
-    async def stop(self) -> None:
-        """Stop, and cancel all transfers."""
-        await super().stop()
-        await self.transfers.stop()
-
-
 def controller(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
-    fetcher: ImageFetcher,
+    transfers: Transfers,
     *,
     attempts: int = ATTEMPTS,
-    at_once: int = MAX_TRANSFERS,
     settings: ControllerSettings | None = None,
-) -> ImageImportController:
-    """Return the controller of image imports."""
-    transfers = Transfers(fetcher, max_concurrent=at_once)
+) -> Controller:
+    """Return the controller of image imports, which the progress of their transfers enqueues."""
     images = ImageController(
         store=ports.store, clock=ports.clock, providers=providers, transfers=transfers, attempts=attempts
     )
-    lifecycle = Lifecycle(
+    controller = lifecycle_controller(
+        "imageimports",
         ImageImport,
         provision=images.provision,
         deprovision=images.deprovision,
         finalizer=CONTROLLER_FINALIZER,
         ports=ports,
-        settings=LifecycleSettings(deadline_s=2 * UPLOAD_S),
+        settings=settings,
+        lifecycle_settings=LifecycleSettings(deadline_s=2 * UPLOAD_S),
     )
-    return ImageImportController(lifecycle, transfers, ports=ports, settings=settings)
+    transfers.add_listener(controller.enqueue)
+    return controller

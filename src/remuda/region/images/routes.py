@@ -2,7 +2,7 @@
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.images import schema
-from remuda.region.images.service import Images, Snapshots
+from remuda.region.images.service import Images
 from remuda.region.names import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath, permission
 from remuda.resources.schema import ImageRead
 from remuda.resources.service_info import DAY_S
@@ -70,21 +70,5 @@ ROUTES: list[AnyRoute] = [
         service=Images,
         calls=Images.delete,
     ),
-    Route(
-        method="POST",
-        path="/api/v2/servers/{serverID}/snapshot",
-        name="snapshot_server",
-        summary="Create an image of a server's disk",
-        description="The image belongs to the server's organization, in which the caller needs permission to create "
-        "images.",
-        scope="project",
-        permission=permission("servers", "read"),
-        path_type=schema.SnapshotPath,
-        body_type=schema.SnapshotCreate,
-        response_type=ImageRead,
-        success=201,
-        service=Snapshots,
-        calls=Snapshots.create,
-    ),
 ]
-"""The routes of `Images` and `Snapshots`."""
+"""The routes of `Images`."""

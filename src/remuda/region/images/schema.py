@@ -73,9 +73,3 @@ class ImagePath(
     organization: Id
     region: Id
     image: Id
-
-
-class SnapshotPath(Parameters, frozen=True, rename={"server": "serverID"}):
-    """The server to snapshot."""
-
-    server: Id

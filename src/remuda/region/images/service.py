@@ -1,4 +1,4 @@
-"""Images and snapshots: the services that the API's routes call.
+"""Images: the service that the API's routes call.
 
 Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect. Only the
 deletion of an image that has just been imported has two: at the provider, and of the import, which its controller
@@ -8,34 +8,28 @@ no image is deleted with a project.
 The provider's list is cached (`RegionProvider.images`), so that a slow provider does not slow down every request. An
 imported image is listed as soon as it was requested. While it is being deleted its state is `failed`, so that no caller
 starts to use it.
-
-A snapshot is the disk of a server as an image of its organization, described by the image that the server was created
-from. Its id is that of the operation, so a repeated request creates no second one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Permission, Principal
-from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound, Unavailable
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
-from remuda.providers.contract.catalogue import CloudImage, CloudImages
-from remuda.providers.contract.common import Handle, InUse
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, need
+from remuda.providers.contract.catalogue import CloudImage
+from remuda.providers.contract.common import InUse
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
 from remuda.region.images import rules
-from remuda.region.images.rules import image_of, snapshot_of
-from remuda.region.images.schema import ImageCreate, ImageQuery, SnapshotCreate
+from remuda.region.images.rules import image_of
+from remuda.region.images.schema import ImageCreate, ImageQuery
 from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
-from remuda.region.kinds.networks import Identity
-from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.kinds.servers import Server
 from remuda.region.names import permission
-from remuda.resources.conventions import ORGANIZATION, REGION, identity_of, is_api_v2, organization_of, region_of
+from remuda.resources.conventions import ORGANIZATION, REGION, organization_of, region_of
 from remuda.resources.crud import audit_records, find, find_in
-from remuda.resources.metadata import check_tags
-from remuda.resources.query import allow_for
 from remuda.resources.schema import ImageRead
 from remuda.store.contract import Store
 
@@ -175,54 +169,3 @@ def _is_allowed(principal: Principal, required: Permission, organization: str) -
     access = principal.access
     inside = access.organizations.get(organization)
     return required in access.everywhere or (inside is not None and required in inside.permissions)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshots:
-    """Snapshots of servers."""
-
-    store: Store
-    providers: ProviderRegistry
-    handle_of: Callable[[Server, Identity, int], Handle]
-    """Returns the handle of a server at its provider (`servers.provider_spec.server_handle`, of a higher layer)."""
-
-    async def create(self, context: Context, server: str, body: SnapshotCreate) -> ImageRead:
-        """Start to create an image of a server's disk."""
-        found = await self._server(context, server)
-        organization = organization_of(found)
-        allow_in_organization(context.principal, permission("images", "create"), organization)
-        check_tags(body.metadata.tags)
-        if found.is_deleting:
-            raise Malformed("server is being deleted")
-        cloud = await self.providers.get(region_of(found))
-        images, snapshots = need(cloud.provider.images), need(cloud.provider.snapshots)
-        source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
-        if source is None:
-            raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
-        new = snapshot_of(source, context.operation, body.metadata, context.principal, organization=organization)
-        try:
-            call = snapshots.snapshot_server(await self._handle(found), new)
-            created = await map_server_errors(call, "server cannot be snapshotted in its current state")
-        except AlreadyExists:  # the response to the same request was lost
-            created = await _get_snapshot(images, new.id)
-        cloud.invalidate_images()
-        return rules.read_image(created)
-
-    async def _server(self, context: Context, server: str) -> Server:
-        found = await self.store.get(Server, server)
-        if not is_api_v2(found):
-            raise NotFound("Server", server)
-        allow_for(context.principal, permission("servers", "read"), found)
-        return found
-
-    async def _handle(self, server: Server) -> Handle:
-        home = await self.store.get(Identity, identity_of(server))
-        replacement = server.status.replacement or ReplacementStatus()
-        return self.handle_of(server, home, replacement.started)
-
-
-async def _get_snapshot(images: CloudImages, image: str) -> CloudImage:
-    found = await images.find_image(image)
-    if found is None:
-        raise Unavailable("The snapshot is being created and is not visible yet: send the same request again.")
-    return found

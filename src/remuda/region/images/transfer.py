@@ -235,10 +235,14 @@ class Transfer:
             raise _CancelledError
 
 
+MAX_TRANSFERS = 4
+"""Concurrent transfers: each uses a call slot of its provider."""
+
+
 class Transfers:
     """Transfers of this process by image id. At most `max_concurrent` run; the others are queued."""
 
-    def __init__(self, fetcher: ImageFetcher, *, max_concurrent: int) -> None:
+    def __init__(self, fetcher: ImageFetcher, *, max_concurrent: int = MAX_TRANSFERS) -> None:
         self._fetcher = fetcher
         self._slots = asyncio.Semaphore(max_concurrent)
         self._transfers: dict[str, Transfer] = {}
@@ -277,6 +281,13 @@ class Transfers:
         found = self._transfers.get(image)
         if found is not None and found.is_done:
             del self._transfers[image]
+
+    async def run(self) -> None:
+        """Wait until cancelled, as a background task, and cancel all transfers then."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Cancel all transfers."""

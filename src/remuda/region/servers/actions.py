@@ -7,23 +7,31 @@ the provider, so that the next reader of the object sees the effect.
 from contextlib import suppress
 from dataclasses import dataclass
 
+from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context
-from remuda.kernel.errors import NotFound, Unavailable
+from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
+from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, need
+from remuda.region.images.rules import read_image, snapshot_of
+from remuda.region.images.schema import SnapshotCreate
+from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
 from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.names import permission
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.schema import ConsoleOutputRead, ConsoleSessionRead, SshKeyRead
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
-from remuda.resources.conventions import identity_of, region_of
+from remuda.resources.conventions import identity_of, organization_of, region_of
+from remuda.resources.metadata import check_tags
+from remuda.resources.schema import ImageRead
 from remuda.store.contract import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerActions:
-    """Start, stop, reboot, console and SSH key of servers."""
+    """Start, stop, reboot, snapshot, console and SSH key of servers."""
 
     store: Store
     providers: ProviderRegistry
@@ -51,6 +59,30 @@ class ServerActions:
     async def hard_reboot(self, context: Context, server: str) -> None:
         """Reboot a server by a power cycle."""
         await self._reboot(context, server, is_hard=True)
+
+    async def snapshot(self, context: Context, server: str, body: SnapshotCreate) -> ImageRead:
+        """Create an image of a server's disk for its organization, described by the image of the server.
+
+        Its id is that of the operation, so a repeated request creates no second one.
+        """
+        found = await self.servers.get(context, server)
+        organization = organization_of(found)
+        allow_in_organization(context.principal, permission("images", "create"), organization)
+        check_tags(body.metadata.tags)
+        self.servers.reject_if_deleting(found)
+        cloud, handle = await self._locate(found)
+        images, snapshots = need(cloud.provider.images), need(cloud.provider.snapshots)
+        source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
+        if source is None:
+            raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
+        new = snapshot_of(source, context.operation, body.metadata, context.principal, organization=organization)
+        try:
+            call = snapshots.snapshot_server(handle, new)
+            created = await map_server_errors(call, "server cannot be snapshotted in its current state")
+        except AlreadyExists:  # the response to the same request was lost
+            created = await _get_snapshot(images, new.id)
+        cloud.invalidate_images()
+        return read_image(created)
 
     async def open_console(self, context: Context, server: str) -> ConsoleSessionRead:
         """Return the address at which a browser shows a server's screen."""
@@ -97,3 +129,10 @@ class ServerActions:
         identity = await self.store.get(Identity, identity_of(server))
         replacement = server.status.replacement or ReplacementStatus()
         return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.started)
+
+
+async def _get_snapshot(images: CloudImages, image: str) -> CloudImage:
+    found = await images.find_image(image)
+    if found is None:
+        raise Unavailable("The snapshot is being created and is not visible yet: send the same request again.")
+    return found

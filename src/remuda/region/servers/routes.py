@@ -6,11 +6,13 @@ from typing import Any
 
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
+from remuda.region.images.schema import SnapshotCreate
 from remuda.region.names import permission
 from remuda.region.servers import rules, schema
 from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.service import Servers
 from remuda.resources.query import NetworkedQuery
+from remuda.resources.schema import ImageRead
 
 SERVERS = "/api/v2/servers"
 """All servers."""
@@ -82,6 +84,22 @@ ROUTES: list[AnyRoute] = [
         "softreboot", "soft_reboot_server", "Reboot a server through its operating system", ServerActions.soft_reboot
     ),
     _power_route("hardreboot", "hard_reboot_server", "Reboot a server by a power cycle", ServerActions.hard_reboot),
+    Route(
+        method="POST",
+        path=f"{_SERVER}/snapshot",
+        name="snapshot_server",
+        summary="Create an image of a server's disk",
+        description="The image belongs to the server's organization, in which the caller needs permission to create "
+        "images.",
+        scope="project",
+        permission=permission("servers", "read"),
+        path_type=schema.ServerPath,
+        body_type=SnapshotCreate,
+        response_type=ImageRead,
+        success=201,
+        service=ServerActions,
+        calls=ServerActions.snapshot,
+    ),
     Route(
         method="GET",
         path=f"{_SERVER}/consolesessions",
