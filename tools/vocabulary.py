@@ -102,6 +102,9 @@ NAME_WORDS: tuple[str, ...] = (
 )
 """Words that may stand in a sentence, but in no identifier, module name, key, path or other text without spaces."""
 
+COMPOUNDS: tuple[str, ...] = ("in place",)
+"""Terms of the field that have such a word in them: an update in place."""
+
 PACKAGE_NAME_WORDS: Mapping[str, tuple[str, ...]] = {
     "remuda.identity.quotas": ("head, heads", "row, rows"),
     "remuda.reconcile": ("breaker, breakers", "holders", "scan, scans", "wake, wakes, waking"),

@@ -28,6 +28,7 @@ from tools.source import (
 )
 
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_COMPOUNDS = re.compile(rf"\b(?:{'|'.join(each.replace(' ', '[ _-]') for each in vocabulary.COMPOUNDS)})(?![a-z])")
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -80,7 +81,7 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
 @cache
 def matches(pattern: re.Pattern[str], text: str) -> tuple[tuple[str, int], ...]:
     """Return the forms found in a text, each with the number of line breaks before it. Names repeat: remember them."""
-    plain = _WORD_BOUNDARY.sub(" ", text).lower()
+    plain = _COMPOUNDS.sub(lambda term: "." * len(term[0]), _WORD_BOUNDARY.sub(" ", text).lower())
     return tuple(
         (" ".join(re.split(r"[\s_/-]+", found[0])), plain.count("\n", 0, found.start()))
         for found in pattern.finditer(plain)

@@ -48,7 +48,7 @@ class ProjectConsumer:
 
     def __init__(self, ports: ComputePorts) -> None:
         self._ports = ports
-        self._absences = AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds())
+        self._absence = AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds())
 
     async def run(self) -> None:
         """Watch and check until cancelled."""
@@ -64,8 +64,8 @@ class ProjectConsumer:
                 continue
             organization = policy.metadata.labels.get(ORGANIZATION, "")
             if await self._ports.identity.has_project(organization, project):
-                self._absences.clear(project)
-            elif self._absences.record_missing(project):
+                self._absence.clear(project)
+            elif self._absence.record_missing(project):
                 await self._delete(policy)
 
     async def _watch(self) -> None:
@@ -78,6 +78,6 @@ class ProjectConsumer:
                     await self._delete(policy)
 
     async def _delete(self, policy: ProjectPolicy) -> None:
-        self._absences.clear(policy.name)
+        self._absence.clear(policy.name)
         with suppress(NotFound, Conflict):  # it was deleted meanwhile, or another one was created
             await self._ports.store.delete(ProjectPolicy, policy.name, uid=policy.uid)

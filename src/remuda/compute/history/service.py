@@ -90,8 +90,8 @@ class History:
         shown, older = entries[:limit], entries[limit] if len(entries) > limit else None
         names = await self._image_names(context, found, images_in(shown))
         events = list(read_entries(shown, newer=newer, older=older, images=names))
-        following = None if older is None else tokens.write_position(shown[-1].position)
-        return Rendered(msgspec.json.encode(events), headers=page_headers(query, following))
+        continue_token = None if older is None else tokens.write_position(shown[-1].position)
+        return Rendered(msgspec.json.encode(events), headers=page_headers(query, continue_token))
 
     async def list_operations(self, context: Context, instance: str) -> Collection[Operation, list[OperationRead]]:
         """Return the operations on an instance that are still kept."""

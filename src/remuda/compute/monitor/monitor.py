@@ -152,8 +152,8 @@ class InstanceCheck:
             await self._correct_allocation(instance)
 
     async def _is_allocated(self, charge: Charge) -> bool:
-        held = await self.ports.identity.find_allocation(charge)
-        return held is not None and held.is_confirmed and held.amounts == frozenset(charge.amounts)
+        found = await self.ports.identity.find_allocation(charge)
+        return found is not None and found.is_confirmed and found.amounts == frozenset(charge.amounts)
 
     async def _correct_allocation(self, instance: ComputeInstance) -> None:
         """Set the allocation of an instance that did not change meanwhile; one that exceeds a quota stays a finding."""
