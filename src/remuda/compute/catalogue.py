@@ -1,7 +1,8 @@
 """Catalogue: regions of instances, with their flavors and images, as region offers them to the caller."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context
@@ -79,42 +80,35 @@ class Catalogue:
         return protected_resource(self.settings.url.rstrip("/"), self.settings.identity_url)
 
 
+_route: Callable[..., AnyRoute] = partial(Route, method="GET", scope="organization", service=Catalogue)
+
 ROUTES: list[AnyRoute] = [
-    Route(
-        method="GET",
+    _route(
         path=REGIONS,
         name="list_regions",
         summary="List the regions that instances can be in",
-        scope="organization",
         permission=permission("regions", "read"),
         path_type=OrganizationPath,
         response_type=list[RegionRead],
-        service=Catalogue,
         calls=Catalogue.regions,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION}/flavors",
         name="list_flavors",
         summary="List the flavors that instances can have in a region, and how many of each are free",
-        scope="organization",
         permission=permission("flavors", "read"),
         path_type=OrganizationRegionPath,
         response_type=list[FlavorRead],
-        service=Catalogue,
         calls=Catalogue.flavors,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION}/images",
         name="list_images",
         summary="List the images that instances can be created from in a region",
         description="Only images that are ready, and no Kubernetes images.",
-        scope="organization",
         permission=permission("images", "read"),
         path_type=OrganizationRegionPath,
         response_type=list[ImageRead],
-        service=Catalogue,
         calls=Catalogue.images,
     ),
     version_route(service=Catalogue, calls=Catalogue.describe),

@@ -1,6 +1,7 @@
 """Routes of the history of an instance."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
 from remuda.compute.history.service import READ, History
@@ -11,17 +12,9 @@ from remuda.http.schema import ListQuery, PageQuery
 _KEPT = "The list stays readable after the instance was deleted, for as long as it is kept."
 
 
-def _route(**fields: Any) -> AnyRoute:
-    return Route(
-        method="GET",
-        scope="project",
-        permission=READ,
-        path_type=InstancePath,
-        tag="instances",
-        service=History,
-        **fields,
-    )
-
+_route: Callable[..., AnyRoute] = partial(
+    Route, method="GET", scope="project", permission=READ, path_type=InstancePath, tag="instances", service=History
+)
 
 ROUTES = [
     _route(

@@ -1,7 +1,7 @@
 """Routes of instances."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from remuda.compute.instances import rules, schema
 from remuda.compute.instances.actions import Actions
@@ -44,20 +44,16 @@ _UPDATE: AnyRoute = Route(
 )
 
 
-def _action(**fields: Any) -> AnyRoute:
-    return Route(
-        **{
-            "method": "POST",
-            "scope": "project",
-            "permission": permission("instances", "update"),
-            "path_type": InstancePath,
-            "description": "The action needs exactly one server. If the instance has none or several, nothing is done, "
-            "and the response is 500.",
-            "service": Actions,
-            **fields,
-        }
-    )
-
+_action: Callable[..., AnyRoute] = partial(
+    Route,
+    method="POST",
+    scope="project",
+    permission=permission("instances", "update"),
+    path_type=InstancePath,
+    description="The action needs exactly one server. If the instance has none or several, nothing is done, and the "
+    "response is 500.",
+    service=Actions,
+)
 
 _ACTIONS = [
     _action(

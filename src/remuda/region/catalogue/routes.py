@@ -1,5 +1,8 @@
 """Routes of regions and their offers. Those below an organization are of API version 1, which services call."""
 
+from collections.abc import Callable
+from functools import partial
+
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.catalogue import schema
 from remuda.region.catalogue.service import Catalogue
@@ -20,109 +23,87 @@ _PINNED = (
     "A flavor that can only be used on a named piece of infrastructure is listed for callers that may create servers."
 )
 
+_route: Callable[..., AnyRoute] = partial(Route, method="GET", scope="organization", service=Catalogue)
+
 _VERSION_2: list[AnyRoute] = [
-    Route(
-        method="GET",
+    _route(
         path=REGIONS,
         name="list_regions",
         summary="List the regions that the caller may see",
-        scope="organization",
         permission=permission("regions", "read"),
         response_type=list[RegionRead],
-        service=Catalogue,
         calls=Catalogue.regions,
     ),
-    Route(
-        method="GET",
+    _route(
         path=REGION,
         name="get_region",
         summary="Read a region",
-        scope="organization",
         permission=permission("regions", "read"),
         path_type=RegionPath,
         response_type=RegionRead,
-        service=Catalogue,
         calls=Catalogue.region,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION}/flavors",
         name="list_flavors",
         summary="List the flavors of a region, with their free capacity",
         description=_PINNED,
-        scope="organization",
         permission=permission("flavors", "read"),
         path_type=RegionPath,
         query_type=schema.FlavorQuery,
         response_type=list[FlavorRead],
-        service=Catalogue,
         calls=Catalogue.flavors,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION}/externalnetworks",
         name="list_external_networks",
         summary="List the external networks of a region",
-        scope="organization",
         permission=permission("externalnetworks", "read"),
         path_type=RegionPath,
         response_type=list[schema.ExternalNetworkRead],
-        service=Catalogue,
         calls=Catalogue.external_networks,
     ),
 ]
 
 _VERSION_1: list[AnyRoute] = [
-    Route(
-        method="GET",
+    _route(
         path=REGIONS_OF_ORGANIZATION,
         name="list_regions_in",
         summary="List the regions that the caller may see",
-        scope="organization",
         permission=permission("regions", "read"),
         path_type=OrganizationPath,
         response_type=list[RegionRead],
-        service=Catalogue,
         calls=Catalogue.regions,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION_OF_ORGANIZATION}/detail",
         name="get_region_detail",
         summary="Read a region with the credentials of its cluster",
-        scope="organization",
         permission=permission("regions/detail", "read"),
         path_type=OrganizationRegionPath,
         response_type=schema.RegionDetailRead,
         has_secret=True,
-        service=Catalogue,
         calls=Catalogue.detail,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION_OF_ORGANIZATION}/flavors",
         name="list_flavors_in",
         summary="List the flavors of a region",
         description=_PINNED,
-        scope="organization",
         permission=permission("flavors", "read"),
         path_type=OrganizationRegionPath,
         response_type=list[FlavorRead],
         max_age_s=DAY_S,
-        service=Catalogue,
         calls=Catalogue.flavors_in,
     ),
-    Route(
-        method="GET",
+    _route(
         path=f"{REGION_OF_ORGANIZATION}/externalnetworks",
         name="list_external_networks_in",
         summary="List the external networks of a region",
-        scope="organization",
         permission=permission("externalnetworks", "read"),
         path_type=OrganizationRegionPath,
         response_type=list[schema.ExternalNetworkRead],
         max_age_s=DAY_S,
-        service=Catalogue,
         calls=Catalogue.external_networks,
     ),
 ]

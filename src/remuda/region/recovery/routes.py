@@ -1,5 +1,8 @@
 """Routes of recovery, which only platform administrators have permission to call."""
 
+from collections.abc import Callable
+from functools import partial
+
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.names import permission
 from remuda.region.recovery import schema
@@ -11,99 +14,77 @@ _RECOVERY = "/api/v2/recovery"
 _OBJECT = f"{_RECOVERY}/{{kind}}/{{id}}"
 _ORPHANS = f"{_RECOVERY}/orphans"
 _ORPHAN = f"{_ORPHANS}/{{orphanID}}"
-_PERMISSION = permission("regions", "update")
-_TAG = "recovery"
+
+_route: Callable[..., AnyRoute] = partial(
+    Route, scope="everywhere", permission=permission("regions", "update"), tag="recovery", service=Recovery
+)
 
 ROUTES: list[AnyRoute] = [
-    Route(
+    _route(
         method="POST",
         path=f"{_OBJECT}/retry",
         name="retry_object",
         summary="Reconcile an object now",
         description="The controller tries again at once. A server whose create attempts are used up, or "
         "whose rebuild failed, starts over.",
-        scope="everywhere",
-        permission=_PERMISSION,
         path_type=schema.RecoverablePath,
         success=202,
-        tag=_TAG,
-        service=Recovery,
         calls=Recovery.retry,
     ),
-    Route(
+    _route(
         method="POST",
         path=f"{_OBJECT}/abandon",
         name="abandon_object",
         summary="Delete an object without its resources at the provider",
         description="For an object that is being deleted and whose resources cannot be deleted at the provider. They "
         "are listed as orphans, which only an operator deletes. Until then the address of the object stays in use.",
-        scope="everywhere",
-        permission=_PERMISSION,
         path_type=schema.RecoverablePath,
         body_type=schema.AbandonWrite,
         success=202,
-        tag=_TAG,
-        service=Recovery,
         calls=Recovery.abandon,
     ),
-    Route(
+    _route(
         method="GET",
         path=_ORPHANS,
         name="list_orphans",
         summary="List the orphans: resources at providers that belong to no object",
-        scope="everywhere",
-        permission=_PERMISSION,
         query_type=schema.OrphanQuery,
         response_type=list[schema.OrphanRead],
-        tag=_TAG,
-        service=Recovery,
         calls=Recovery.orphans,
     ),
-    Route(
+    _route(
         method="POST",
         path=f"{_ORPHAN}/adopt",
         name="adopt_orphan",
         summary="Create the object of a server that exists at a provider",
         description="For a server whose object was lost while its network was not. The server keeps its port, "
         "addresses and disk. Its user data, tags and SSH injection are not restored.",
-        scope="everywhere",
-        permission=_PERMISSION,
         path_type=schema.OrphanPath,
         body_type=schema.AdoptWrite,
         response_type=ServerRead,
         success=201,
         view=SERVER_VIEW,
-        tag=_TAG,
-        service=Recovery,
         calls=Recovery.adopt,
     ),
-    Route(
+    _route(
         method="POST",
         path=f"{_ORPHAN}/forget",
         name="forget_orphan",
         summary="Delete the record of an orphan, or the orphan itself",
         description="If only the record is deleted, the orphan is found and listed again. An orphan that is deleted is "
         "listed until it is gone from the provider.",
-        scope="everywhere",
-        permission=_PERMISSION,
         path_type=schema.OrphanPath,
         body_type=schema.ForgetWrite,
         success=202,
-        tag=_TAG,
-        service=Recovery,
         calls=Recovery.forget,
     ),
-    Route(
+    _route(
         method="POST",
         path=f"{_RECOVERY}/removals/release",
         name="release_removals",
         summary="Resume the deletion of orphans",
         description="The monitor deletes orphans whose objects were deleted, and stops if there are too many.",
-        scope="everywhere",
-        permission=_PERMISSION,
         success=202,
-        tag=_TAG,
-        service=Recovery,
         calls=Recovery.release,
     ),
 ]

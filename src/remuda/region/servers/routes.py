@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
@@ -19,20 +18,8 @@ SERVERS = "/api/v2/servers"
 _SERVER = f"{SERVERS}/{{serverID}}"
 
 
-def _power_route(segment: str, name: str, summary: str, calls: Callable[..., Any]) -> AnyRoute:
-    return Route(
-        method="POST",
-        path=f"{_SERVER}/{segment}",
-        name=name,
-        summary=summary,
-        scope="project",
-        permission=permission("servers", "update"),
-        path_type=schema.ServerPath,
-        success=202,
-        service=ServerActions,
-        calls=calls,
-    )
-
+_route: Callable[..., AnyRoute] = partial(Route, scope="project", path_type=schema.ServerPath)
+_action = partial(_route, method="POST", permission=permission("servers", "update"), success=202, service=ServerActions)
 
 ROUTES: list[AnyRoute] = [
     *crud(
@@ -56,7 +43,7 @@ ROUTES: list[AnyRoute] = [
             "update": {"has_secret": True, "repeat_calls": Servers.get, "query_type": schema.RevisionQuery},
         },
     ),
-    Route(
+    _route(
         method="POST",
         path=f"{_SERVER}/replace",
         name="replace_server",
@@ -64,9 +51,7 @@ ROUTES: list[AnyRoute] = [
         description="The new server gets the port of the old one, with its addresses and MAC address; everything else "
         "is new. Only services may do this. 422 if another flavor is requested that has no free capacity: nothing is "
         "changed then.",
-        scope="project",
         permission=permission("servers", "update"),
-        path_type=schema.ServerPath,
         query_type=schema.RevisionQuery,
         body_type=schema.ReplaceWrite,
         response_type=schema.ServerRead,
@@ -78,62 +63,62 @@ ROUTES: list[AnyRoute] = [
         repeat_calls=Servers.get,
         view=rules.SERVER_VIEW,
     ),
-    _power_route("start", "start_server", "Start a stopped server", ServerActions.start),
-    _power_route("stop", "stop_server", "Stop a running server", ServerActions.stop),
-    _power_route(
-        "softreboot", "soft_reboot_server", "Reboot a server through its operating system", ServerActions.soft_reboot
+    _action(path=f"{_SERVER}/start", name="start_server", summary="Start a stopped server", calls=ServerActions.start),
+    _action(path=f"{_SERVER}/stop", name="stop_server", summary="Stop a running server", calls=ServerActions.stop),
+    _action(
+        path=f"{_SERVER}/softreboot",
+        name="soft_reboot_server",
+        summary="Reboot a server through its operating system",
+        calls=ServerActions.soft_reboot,
     ),
-    _power_route("hardreboot", "hard_reboot_server", "Reboot a server by a power cycle", ServerActions.hard_reboot),
-    Route(
+    _action(
+        path=f"{_SERVER}/hardreboot",
+        name="hard_reboot_server",
+        summary="Reboot a server by a power cycle",
+        calls=ServerActions.hard_reboot,
+    ),
+    _route(
         method="POST",
         path=f"{_SERVER}/snapshot",
         name="snapshot_server",
         summary="Create an image of a server's disk",
         description="The image belongs to the server's organization, in which the caller needs permission to create "
         "images.",
-        scope="project",
         permission=permission("servers", "read"),
-        path_type=schema.ServerPath,
         body_type=SnapshotCreate,
         response_type=ImageRead,
         success=201,
         service=ServerActions,
         calls=ServerActions.snapshot,
     ),
-    Route(
+    _route(
         method="GET",
         path=f"{_SERVER}/consolesessions",
         name="open_server_console",
         summary="Open a console session of a server",
-        scope="project",
         permission=permission("servers", "update"),
-        path_type=schema.ServerPath,
         response_type=schema.ConsoleSessionRead,
         has_secret=True,
         service=ServerActions,
         calls=ServerActions.open_console,
     ),
-    Route(
+    _route(
         method="GET",
         path=f"{_SERVER}/consoleoutput",
         name="get_server_console_output",
         summary="Read the console output of a server",
-        scope="project",
         permission=permission("servers", "read"),
-        path_type=schema.ServerPath,
         query_type=schema.ConsoleQuery,
         response_type=schema.ConsoleOutputRead,
         service=ServerActions,
         calls=ServerActions.console_output,
     ),
-    Route(
+    _route(
         method="GET",
         path=f"{_SERVER}/sshkey",
         name="get_server_ssh_key",
         summary="Read the private SSH key of a server",
-        scope="project",
         permission=permission("servers", "update"),
-        path_type=schema.ServerPath,
         response_type=schema.SshKeyRead,
         has_secret=True,
         service=ServerActions,
