@@ -9,7 +9,7 @@ from remuda.access.principal import Principal, requester_of
 from remuda.operations.saga import Sagas, Work
 from remuda.quota.lock import LOCK, previous_state
 from remuda.quota.ports import ProjectRef
-from remuda.quota.sagas import CreatePorts
+from remuda.quota.sagas import QuotaPorts
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,
@@ -68,9 +68,9 @@ class Country:
         metadata = Metadata(name=NETWORK, labels={NAME: "net"})
         await store.create(Network(metadata=metadata, spec=NetworkSpec(prefix="10.0.0.0/24")))
 
-    def ports(self, store: Store) -> CreatePorts:
+    def ports(self, store: Store) -> QuotaPorts:
         """Return what the steps work on."""
-        return CreatePorts(store=store, identity=self.identity)
+        return QuotaPorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked; whose hand it was in is left out."""

@@ -4,7 +4,7 @@ import pytest
 
 from remuda.access.principal import Principal, requester_of
 from remuda.quota.ports import ProjectRef
-from remuda.quota.sagas import CreatePorts
+from remuda.quota.sagas import QuotaPorts
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
@@ -32,9 +32,9 @@ class Country:
     async def prepare(self, store: Store) -> None:
         """Nothing has to be there."""
 
-    def ports(self, store: Store) -> CreatePorts:
+    def ports(self, store: Store) -> QuotaPorts:
         """Return what the steps work on."""
-        return CreatePorts(store=store, identity=self.identity)
+        return QuotaPorts(store=store, identity=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""

@@ -10,9 +10,9 @@ from remuda.compute.history import routes as history
 from remuda.compute.history.service import History
 from remuda.compute.instances import controller as instance_controller
 from remuda.compute.instances import routes as instances
-from remuda.compute.instances import sagas as instance_sagas
 from remuda.compute.instances.actions import Actions
 from remuda.compute.instances.convergence import cleanup_guard
+from remuda.compute.instances.sagas import SAGAS, InstancePorts
 from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
@@ -23,7 +23,7 @@ from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery import ComputeRecovery
 from remuda.http.routes import Table
-from remuda.operations.saga import AnyBoundSaga
+from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
@@ -60,13 +60,8 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
-        store, identity = self.ports.store, self.ports.identity
-        return (
-            *instance_sagas.bound(
-                instance_sagas.InstancePorts(store=store, identity=identity, region=self.ports.region)
-            ),
-            *instance_sagas.bound_update(instance_sagas.UpdatePorts(store=store, identity=identity)),
-        )
+        ports = InstancePorts(store=self.ports.store, identity=self.ports.identity, region=self.ports.region)
+        return [BoundSaga(saga, ports) for saga in SAGAS]
 
     def build_services(self) -> ComputeServices:
         ports, operations = self.ports, self.operations

@@ -70,7 +70,7 @@ class ProjectState:
 
 
 class QuotaLedger(Protocol):
-    """Knows projects and their allocations. All methods are idempotent."""
+    """Knows projects with their references and allocations. All methods are idempotent."""
 
     async def has_project(self, organization: str, project: str) -> bool:
         """Return whether an organization has a project."""
@@ -90,12 +90,11 @@ class QuotaLedger(Protocol):
     async def release(self, charge: Charge, *, permanently: bool = False) -> None:
         """Release an allocation, if any. `permanently` rejects later requests up to this fencing token."""
 
-
-class ProjectQuotaLedger(QuotaLedger, Protocol):
-    """A ledger that also knows which objects keep a project from being deleted."""
-
     async def add_reference(self, project: ProjectRef, reference: str) -> None:
-        """Add a reference to a project. Raise NotFound if it does not exist, Malformed if it is being deleted."""
+        """Add a reference that keeps a project from being removed.
+
+        Raise NotFound if the project does not exist, and Malformed if it is being deleted.
+        """
 
     async def remove_reference(self, project: ProjectRef, reference: str) -> None:
         """Remove a reference from a project, if both exist."""

@@ -11,7 +11,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.quota.lock import is_locked, is_operation_open, operation_phase
-from remuda.quota.ports import Charge, ProjectQuotaLedger, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
+from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources import conventions as labels
@@ -26,6 +26,8 @@ RECHECK_S = 0.5
 
 OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still running", report_after_s=2.0)
 """The result for an object whose create operation is open. Controllers see every new object before that ends."""
+UPDATE_OPEN = Blocked("OperationRunning", "the update operation is still running", report_after_s=2.0)
+"""The result for an object that is locked by an operation."""
 
 
 async def wait_for_create(
@@ -82,9 +84,11 @@ class QuotaAdmission(Generic[ResourceT]):
 
     store: Store
     clock: Clock
-    identity: ProjectQuotaLedger
+    identity: QuotaLedger
     charge: Callable[[ResourceT], Charge] | None = None
     """Returns the quota of an object; None if the kind uses none."""
+    confirms_quota: bool = True
+    """Whether the quota is confirmed before an object is provisioned; otherwise its controller confirms it."""
     reference: Callable[[ResourceT], str] | None = None
     """Returns the reference by which an object keeps its project; None if the kind has none."""
 
@@ -93,15 +97,16 @@ class QuotaAdmission(Generic[ResourceT]):
         if waiting is not None:
             return waiting
         if await is_locked(self.store, resource):
-            return OPERATION_OPEN
-        if self.charge is None or is_charged(resource):
+            return UPDATE_OPEN
+        if self.charge is None or not self.confirms_quota or is_charged(resource):
             return None
         blocked = await confirm_quota(self.identity, self.charge(resource))
         return blocked or Outcome(Requeue(0, message="being created"), with_charged(resource, self.clock))
 
     async def before_deprovision(self, resource: ResourceT, _: ReconcileContext) -> Result | None:
-        is_open = await is_operation_open(self.store, _create_operation(resource))
-        return OPERATION_OPEN if is_open or await is_locked(self.store, resource) else None
+        if await is_operation_open(self.store, _create_operation(resource)):
+            return OPERATION_OPEN
+        return UPDATE_OPEN if await is_locked(self.store, resource) else None
 
     async def after_deprovision(self, resource: ResourceT) -> None:
         if self.charge is not None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from remuda.quota.lock import (
     restored,
     reverting,
 )
-from remuda.quota.ports import Charge, ChargeAmount, ProjectQuotaLedger, ProjectRef, QuotaLedger, StaleTokenError
+from remuda.quota.ports import Charge, ChargeAmount, ProjectRef, QuotaLedger, StaleTokenError
 from remuda.quota.reservation import reserve
 from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
@@ -47,16 +47,12 @@ NewT = TypeVar("NewT", bound=msgspec.Struct)
 ChangeT = TypeVar("ChangeT", bound="QuotaUpdate[Any, Any]")
 
 
-class QuotaUpdatePorts(Protocol):
-    """The ports of the steps."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaPorts:
+    """Ports of the steps."""
 
-    @property
-    def store(self) -> Store:
-        """The store of the objects."""
-
-    @property
-    def identity(self) -> QuotaLedger:
-        """The ledger of their quota."""
+    store: Store
+    identity: QuotaLedger
 
 
 class QuotaUpdate(msgspec.Struct, Generic[SpecT, RequestT], frozen=True, kw_only=True):
@@ -90,14 +86,6 @@ def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyMappe
     return lambda operation: created(operation) if operation.spec.subject_kind == about.qualified else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePorts:
-    """The ports of the steps of a create saga."""
-
-    store: Store
-    identity: ProjectQuotaLedger
-
-
 def create_saga(
     name: str,
     kind: Kind[ResourceT],
@@ -105,11 +93,11 @@ def create_saga(
     *,
     id_of: Callable[[NewT], str],
     create_step: str,
-    build: Callable[[CreatePorts, Work[NewT]], Awaitable[ResourceT]],
+    build: Callable[[QuotaPorts, Work[NewT]], Awaitable[ResourceT]],
     charge: Callable[[Work[NewT], ProjectRef], Charge] | None = None,
     reference: Callable[[str], str] | None = None,
-    extra_steps: Sequence[Step[CreatePorts, NewT]] = (),
-) -> Saga[CreatePorts, NewT]:
+    extra_steps: Sequence[Step[QuotaPorts, NewT]] = (),
+) -> Saga[QuotaPorts, NewT]:
     """Return the saga that creates an object, which stores the operation as `spec.operation`.
 
     The input has the caller's request as `requested`, and the `requester`, with the payer. `reference` returns, by
@@ -143,26 +131,26 @@ class _CreateSteps(Generic[ResourceT, NewT]):
         self,
         kind: type[ResourceT],
         id_of: Callable[[NewT], str],
-        build: Callable[[CreatePorts, Work[NewT]], Awaitable[ResourceT]],
+        build: Callable[[QuotaPorts, Work[NewT]], Awaitable[ResourceT]],
         charge: Callable[[Work[NewT], ProjectRef], Charge] | None,
         reference: Callable[[str], str] | None,
     ) -> None:
         self._kind, self._id_of, self._build = kind, id_of, build
         self._charge, self._reference = charge, reference
 
-    async def add_reference(self, ports: CreatePorts, work: Work[NewT]) -> None:
+    async def add_reference(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         await ports.identity.add_reference(*self._referred(work))
 
-    async def remove_reference(self, ports: CreatePorts, work: Work[NewT]) -> None:
+    async def remove_reference(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         await ports.identity.remove_reference(*self._referred(work))
 
-    async def reserve(self, ports: CreatePorts, work: Work[NewT]) -> None:
+    async def reserve(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         await reserve(ports.identity, self._charged(work), _requester(work).principal)
 
-    async def release(self, ports: CreatePorts, work: Work[NewT]) -> None:
+    async def release(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         await ports.identity.release(self._charged(work))
 
-    async def create(self, ports: CreatePorts, work: Work[NewT]) -> None:
+    async def create(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         """Create the object, unless this operation created it before."""
         new = await self._build(ports, work)
         try:
@@ -171,7 +159,7 @@ class _CreateSteps(Generic[ResourceT, NewT]):
             if not _is_created_by(await ports.store.get(self._kind, new.name), work.id):
                 raise
 
-    async def roll_back(self, ports: CreatePorts, work: Work[NewT]) -> None:
+    async def roll_back(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         await roll_back_create(
             ports.store, self._kind, self._id_of(work.input), lambda found: _is_created_by(found, work.id)
         )
@@ -206,7 +194,7 @@ def update_saga(
     changed: Callable[[ResourceT, ChangeT], ResourceT],
     charge: Callable[[ResourceT], Charge],
     has_secret: bool = False,
-) -> Saga[QuotaUpdatePorts, ChangeT]:
+) -> Saga[QuotaPorts, ChangeT]:
     """Return the saga that updates objects of a kind together with their quota."""
     steps = _Steps(kind.type, changed, charge)
     return Saga(
@@ -225,7 +213,7 @@ def update_saga(
 
 async def run_update(
     operations: Operations,
-    saga: Saga[QuotaUpdatePorts, ChangeT],
+    saga: Saga[QuotaPorts, ChangeT],
     context: Context,
     found: Resource,
     requested: Any,
@@ -264,7 +252,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
     ) -> None:
         self._kind, self._changed, self._charge = kind, changed, charge
 
-    async def lock(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def lock(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Lock the object, if it is still the one that was validated."""
         while True:
             found = await ports.store.get(self._kind, work.input.id)
@@ -278,31 +266,31 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 await ports.store.update(locked(found, work.id))
                 return
 
-    async def unlock(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def unlock(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         await self._rewrite(ports, work, lambda found: locked(found, ""))
 
-    async def reserve_increase(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def reserve_increase(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Reserve the maximum of the old and the new quota."""
         found = await self._get_locked(ports, work)
         await _change_allocation(
             ports.identity, _greatest(self._charge(found), self._charge(self._changed(found, work.input)))
         )
 
-    async def set_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def set_allocation(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Set the allocation to the quota of the current state, unless another operation or a deletion owns it."""
         found = await find(ports.store, self._kind, work.input.id, include_deleting=False)
         if found is not None and lock_holder(found) == work.id and is_reverting(found):
             raise Unavailable(_TOO_LATE)
         await self._set_allocation(ports, work, found)
 
-    async def restore_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def restore_allocation(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Set the allocation to the quota of the restored state."""
         await self._rewrite(ports, work, reverting)
         await self._set_allocation(
             ports, work, await find(ports.store, self._kind, work.input.id, include_deleting=False)
         )
 
-    async def change(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def change(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Update the object, unless that was done before."""
         while True:
             found = await self._get_locked(ports, work)
@@ -314,7 +302,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 await ports.store.update(self._changed(found, work.input))
                 return
 
-    async def restore(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> None:
+    async def restore(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Restore the previous state. Reserve its quota first, again if the fencing token was incremented meanwhile."""
         with suppress(ReferenceRejected, Forbidden):
             while (found := await self._rewrite(ports, work, reverting)) is not None:
@@ -325,19 +313,19 @@ class _Steps(Generic[ResourceT, ChangeT]):
                     await ports.store.update(was)
                     return
 
-    async def _set_allocation(self, ports: QuotaUpdatePorts, work: Work[ChangeT], found: ResourceT | None) -> None:
+    async def _set_allocation(self, ports: QuotaPorts, work: Work[ChangeT], found: ResourceT | None) -> None:
         if found is None or (lock_holder(found) != work.id and await is_locked(ports.store, found)):
             return
         await _change_allocation(ports.identity, self._charge(found))
 
-    async def _get_locked(self, ports: QuotaUpdatePorts, work: Work[ChangeT]) -> ResourceT:
+    async def _get_locked(self, ports: QuotaPorts, work: Work[ChangeT]) -> ResourceT:
         found = await ports.store.get(self._kind, work.input.id)
         if lock_holder(found) != work.id or is_reverting(found):
             raise Unavailable(_TOO_LATE)
         return found
 
     async def _rewrite(
-        self, ports: QuotaUpdatePorts, work: Work[ChangeT], write: Callable[[ResourceT], ResourceT]
+        self, ports: QuotaPorts, work: Work[ChangeT], write: Callable[[ResourceT], ResourceT]
     ) -> ResourceT | None:
         """Update the object if this operation holds its lock, and return it then."""
         while True:

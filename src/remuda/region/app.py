@@ -7,7 +7,7 @@ from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.providers.contract.provider import EventSubject
 from remuda.providers.metrics import CallMetrics
-from remuda.quota.sagas import CreatePorts
+from remuda.quota.sagas import QuotaPorts
 from remuda.reconcile.controller import Controller
 from remuda.region.authorities import controller as authority_controllers
 from remuda.region.authorities import routes as authorities
@@ -139,7 +139,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         self._monitor = new_monitor(ports, self.providers, self.running_controllers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
-        ports = CreatePorts(store=self.ports.store, identity=self.ports.identity)
+        ports = QuotaPorts(store=self.ports.store, identity=self.ports.identity)
         modules = (network_sagas, balancer_sagas, storage_sagas, authority_sagas)
         return [BoundSaga(saga, ports) for module in modules for saga in module.SAGAS]
 

@@ -7,14 +7,14 @@ from typing import Protocol
 from remuda.http.authentication import Authenticator
 from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.provider import Provider
-from remuda.quota.ports import ProjectQuotaLedger, ProjectState
+from remuda.quota.ports import ProjectState, QuotaLedger
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
 from remuda.region.settings import RegionSettings
 from remuda.service import ServicePorts
 
 
-class IdentityPort(ProjectQuotaLedger, Protocol):
+class IdentityPort(QuotaLedger, Protocol):
     """Identity, called with the permissions of the region service on behalf of the payer."""
 
     def projects(self) -> AsyncGenerator[ProjectState]:

@@ -21,7 +21,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
-from remuda.quota.sagas import CreatePorts
+from remuda.quota.sagas import QuotaPorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -177,7 +177,7 @@ async def open_networks(
     clouds = clouds_over(world, seen, providers)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    create_ports = CreatePorts(store=seen, identity=identity)
+    create_ports = QuotaPorts(store=seen, identity=identity)
     bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (

@@ -21,7 +21,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import ProjectRef
-from remuda.quota.sagas import CreatePorts
+from remuda.quota.sagas import QuotaPorts
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -160,7 +160,7 @@ async def open_storage(
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    create_ports = CreatePorts(store=store, identity=identity)
+    create_ports = QuotaPorts(store=store, identity=identity)
     bound = [
         BoundSaga(saga, create_ports)
         for module in (networks_sagas, balancers_sagas, storage_sagas)

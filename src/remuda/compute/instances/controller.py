@@ -9,7 +9,7 @@ labels is left alone, because its server may exist elsewhere.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter
@@ -28,19 +28,15 @@ from remuda.compute.instances.status import REPORT_AFTER
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts, IdentityPort, RegionClient, is_deleting
 from remuda.kernel.conditions import find_condition
-from remuda.operations.kinds import Operation
 from remuda.providers.absence import AbsenceTracker
-from remuda.quota.lock import is_locked, is_operation_open
-from remuda.quota.reservation import OPERATION_OPEN, payer_of, wait_for_create, with_charged
-from remuda.quota.sagas import subject_of_kind
+from remuda.quota.reservation import QuotaAdmission, payer_of, with_charged
+from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import RELEASED, Lifecycle, Outcome
+from remuda.reconcile.lifecycle import RELEASED, Outcome, lifecycle_controller
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
-from remuda.reconcile.sources import Source
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import CONTROLLER_FINALIZER
-from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 
@@ -62,9 +58,6 @@ def tombstone_subject(subject: str) -> str:
 AMBIGUOUS = "AmbiguousServer"
 """The reason for an instance with several servers."""
 
-_CHANGE_OPEN = replace(OPERATION_OPEN, message="the update operation is still running")
-"""The result for an instance that is locked by an operation."""
-
 
 def ambiguity_counter(registry: CollectorRegistry) -> Counter:
     """Return the counter of instances with several servers."""
@@ -74,9 +67,8 @@ def ambiguity_counter(registry: CollectorRegistry) -> Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceController:
-    """Reconciles instances."""
+    """Reconciles instances that `QuotaAdmission` admits."""
 
-    store: Store
     identity: IdentityPort
     region: RegionClient
     creation: ServerCreation
@@ -85,11 +77,6 @@ class InstanceController:
 
     async def provision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Bring an instance one step nearer to its desired state."""
-        waiting = await wait_for_create(self.store, instance, instance.spec.operation, run)
-        if waiting is not None:
-            return waiting
-        if await is_locked(self.store, instance):
-            return _CHANGE_OPEN
         linked = await find_linked(self.region, instance)
         if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
@@ -97,23 +84,18 @@ class InstanceController:
 
     async def deprovision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Bring an instance one step nearer to its removal."""
-        if await is_operation_open(self.store, instance.spec.operation):
-            return OPERATION_OPEN
-        if await is_locked(self.store, instance):
-            return _CHANGE_OPEN
         linked = await find_linked(self.region, instance)
         if linked.damage:
             return Blocked("Errored", linked.damage)
         if linked.own:
             return await self._remove(instance, linked.own, run)
-        if self.creation.is_pending(instance) and not self.creation.absences.record_missing(instance.uid):
-            after_s = self.creation.absences.delay_s
+        if self.creation.is_pending(instance) and not self.creation.absence.record_missing(instance.uid):
+            after_s = self.creation.absence.delay_s
             return Requeue(after_s, "Deprovisioning", "confirming that the server was deleted")
-        # Region removes a Server only after its absence at the provider is confirmed: then nothing uses the quota.
-        # The exception is a server that an operator abandoned: it may run without quota until the operator deletes it.
-        await self.identity.release(charge_for(instance), permanently=True)
         self.creation.clear_pending(instance)
         self.convergence.changes.forget(instance)
+        # Region removes a Server only after its absence at the provider is confirmed, so nothing uses the quota that is
+        # released now. The exception is a server that an operator abandoned: it may run until the operator deletes it.
         return Outcome(Done(), instance, [tombstone(instance, run)])
 
     async def _converge(self, instance: ComputeInstance, linked: LinkedServers, run: ReconcileContext) -> Step:
@@ -170,36 +152,35 @@ def _deletion_detail(server: ServerRead) -> str:
 def build_controller(ports: ComputePorts) -> Controller:
     """Return the controller of instances. `ServerWatch` has to run beside it, to enqueue on changes of servers."""
     reconciling = ports.reconcile_ports
-    breaker = cleanup_guard(reconciling)
+    guard = cleanup_guard(reconciling)
     instances = InstanceController(
-        store=reconciling.store,
         identity=ports.identity,
         region=ports.region,
         creation=ServerCreation(
             store=reconciling.store,
             identity=ports.identity,
             region=ports.region,
-            absences=AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds()),
-            guard=breaker,
+            absence=AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds()),
+            guard=guard,
         ),
         convergence=Convergence(clock=ports.clock, changes=ServerChanges(ports.region)),
         ambiguous=ambiguity_counter(ports.metrics),
     )
-    return Controller(
+    return lifecycle_controller(
         "instances",
-        Lifecycle(
-            ComputeInstance,
-            provision=instances.provision,
-            deprovision=instances.deprovision,
-            finalizer=CONTROLLER_FINALIZER,
-            ports=reconciling,
-        ),
-        kind=ComputeInstance,
+        ComputeInstance,
+        provision=instances.provision,
+        deprovision=instances.deprovision,
+        finalizer=CONTROLLER_FINALIZER,
         ports=reconciling,
-        sources=(
-            Source(ComputeInstance),
-            Source(Operation, when=lambda operation: operation.phase, keys=subject_of_kind(INSTANCE)),
+        admission=QuotaAdmission(
+            store=reconciling.store,
+            clock=ports.clock,
+            identity=ports.identity,
+            charge=charge_for,
+            confirms_quota=False,  # only when a server is created
         ),
-        guards=(breaker,),
+        sources=(operation_source(subject_of_kind(INSTANCE)),),
+        guards=(guard,),
         settings=ports.controllers.for_many(),
     )

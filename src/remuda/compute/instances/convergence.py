@@ -225,7 +225,7 @@ class ServerCreation:
     store: Store
     identity: IdentityPort
     region: RegionClient
-    absences: AbsenceTracker
+    absence: AbsenceTracker
     guard: DeletionGuard
     _pending: set[str] = field(default_factory=set)
     """The uids of instances whose create request has no response: the server may yet appear."""
@@ -273,7 +273,7 @@ class ServerCreation:
     def clear_pending(self, instance: ComputeInstance) -> None:
         """Record that the response to the create request is known."""
         self._pending.discard(instance.uid)
-        self.absences.clear(instance.uid)
+        self.absence.clear(instance.uid)
 
     def is_pending(self, instance: ComputeInstance) -> bool:
         """Return whether a create request has no response, so that the server may yet appear."""
@@ -286,8 +286,8 @@ class ServerCreation:
             return Blocked("NetworkNotFound", "the network was deleted")
         if is_deleting(network):
             return Blocked("NetworkDeleting", "the network is being deleted, and the instance with it")
-        if instance.status.has_server and not self.absences.record_missing(instance.uid):
-            return Requeue(self.absences.delay_s, "ServerMissing", "the server was not found; confirming that")
+        if instance.status.has_server and not self.absence.record_missing(instance.uid):
+            return Requeue(self.absence.delay_s, "ServerMissing", "the server was not found; confirming that")
         return None
 
     async def _check_exists(self, instance: ComputeInstance) -> None:

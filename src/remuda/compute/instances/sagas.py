@@ -19,13 +19,12 @@ from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import is_deleting
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
-from remuda.quota.ports import Charge, ProjectRef, QuotaLedger
+from remuda.operations.saga import AnySaga, Saga, Step, Work
+from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.reservation import reserve
-from remuda.quota.sagas import QuotaUpdate, roll_back_create, update_saga
+from remuda.quota.sagas import QuotaPorts, QuotaUpdate, roll_back_create, update_saga
 from remuda.region.networks.schema import NetworkRead
 from remuda.resources.crud import find
-from remuda.store.contract import Store
 
 
 class NameTaken(AlreadyExists):
@@ -60,11 +59,9 @@ class NetworkLookup(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstancePorts:
+class InstancePorts(QuotaPorts):
     """Ports of the create saga."""
 
-    store: Store
-    identity: QuotaLedger
     region: NetworkLookup
 
 
@@ -136,24 +133,11 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
 """Creates an instance."""
 
 
-def bound(ports: InstancePorts) -> list[AnyBoundSaga]:
-    """Return the create saga with its ports."""
-    return [BoundSaga(CREATE_INSTANCE, ports)]
-
-
 class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
     """Input of an update that changes the quota of an instance."""
 
     gpus: int
     """The physical GPUs of the new flavor."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdatePorts:
-    """Ports of the update saga."""
-
-    store: Store
-    identity: QuotaLedger
 
 
 def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:
@@ -167,7 +151,4 @@ UPDATE_INSTANCE = update_saga(
 )
 """Updates an instance whose quota changes, because of its flavor or public address."""
 
-
-def bound_update(ports: UpdatePorts) -> list[AnyBoundSaga]:
-    """Return the update saga with its ports."""
-    return [BoundSaga(UPDATE_INSTANCE, ports)]
+SAGAS: tuple[AnySaga, ...] = (CREATE_INSTANCE, UPDATE_INSTANCE)

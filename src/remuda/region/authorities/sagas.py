@@ -4,7 +4,7 @@ import msgspec
 
 from remuda.access.principal import Requester
 from remuda.operations.saga import Work
-from remuda.quota.sagas import CreatePorts, create_saga
+from remuda.quota.sagas import QuotaPorts, create_saga
 from remuda.region.authorities.rules import new_authority
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
@@ -24,7 +24,7 @@ def reference_of(operation: str) -> str:
     return f"{AUTHORITY.qualified}/{operation}"
 
 
-async def _build(_: CreatePorts, work: Work[NewAuthority]) -> SSHCertificateAuthority:
+async def _build(_: QuotaPorts, work: Work[NewAuthority]) -> SSHCertificateAuthority:
     new = work.input
     return new_authority(new.authority, new.requested, new.requester.principal, operation=work.id)
 

@@ -7,7 +7,7 @@ from remuda.operations.saga import Work
 from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of
-from remuda.quota.sagas import CreatePorts, QuotaUpdate, create_saga, update_saga
+from remuda.quota.sagas import QuotaPorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
 from remuda.region.kinds.common import GIB
@@ -23,7 +23,7 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
     requester: Requester
 
 
-async def _build(_: CreatePorts, work: Work[NewStorage]) -> FileStorage:
+async def _build(_: QuotaPorts, work: Work[NewStorage]) -> FileStorage:
     new = work.input
     return rules.new_storage(new.storage, new.requested, new.attachments, new.requester.principal, operation=work.id)
 

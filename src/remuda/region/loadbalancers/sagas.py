@@ -7,7 +7,7 @@ from remuda.operations.saga import Work
 from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.reservation import payer_of
-from remuda.quota.sagas import CreatePorts, QuotaUpdate, create_saga, update_saga
+from remuda.quota.sagas import QuotaPorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
@@ -29,7 +29,7 @@ def _charge(work: Work[NewBalancer], payer: ProjectRef) -> Charge:
     return rules.charge_of(work.input.balancer, work.id, payer, is_public=is_public)
 
 
-async def _build(ports: CreatePorts, work: Work[NewBalancer]) -> LoadBalancer:
+async def _build(ports: QuotaPorts, work: Work[NewBalancer]) -> LoadBalancer:
     new = work.input
     network = await ports.store.get(Network, new.requested.spec.network_id)
     return rules.new_balancer(new.balancer, new.requested, network, new.requester.principal, operation=work.id)

@@ -12,7 +12,7 @@ from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.saga import Step, Work
 from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
-from remuda.quota.sagas import CreatePorts, create_saga, roll_back_create
+from remuda.quota.sagas import QuotaPorts, create_saga, roll_back_create
 from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import IDENTITY, NETWORK, Identity, Network
 from remuda.region.networks import rules
@@ -47,17 +47,17 @@ def _charge(work: Work[NewNetwork], payer: ProjectRef) -> Charge:
     return charge_of(work.input.network, work.id, payer)
 
 
-async def _create_identity(ports: CreatePorts, work: Work[NewNetwork]) -> None:
+async def _create_identity(ports: QuotaPorts, work: Work[NewNetwork]) -> None:
     new = work.input
     with suppress(AlreadyExists):  # this operation, after which it is named, created it before
         await ports.store.create(rules.new_identity(work.id, new.requested.spec, new.provider, new.requester.principal))
 
 
-async def _roll_back_identity(ports: CreatePorts, work: Work[NewNetwork]) -> None:
+async def _roll_back_identity(ports: QuotaPorts, work: Work[NewNetwork]) -> None:
     await roll_back_create(ports.store, Identity, rules.identity_id(work.id))
 
 
-async def _build(ports: CreatePorts, work: Work[NewNetwork]) -> Network:
+async def _build(ports: QuotaPorts, work: Work[NewNetwork]) -> Network:
     identity = await find(ports.store, Identity, rules.identity_id(work.id))
     if identity is None:
         raise Unavailable("Creating the network took too long and was rolled back: try again.")
