@@ -16,7 +16,7 @@ from remuda.compute.instances.convergence import POLL_S
 from remuda.reconcile.ports import ControllerSettings
 
 SOURCES = Path(remuda.__file__).parent
-WALKED = ("compute", "quota", "reconcile", "region/servers", "region/deletion.py")
+WALKED = ("compute", "quota", "reconcile", "region/servers", "region/catalogue/provider_registry.py")
 """Where the controllers of instances and servers are, and what they are made of."""
 UNTOLD = {"Paused", "ServerFailed", "Pending", "NetworkNotFound", "ServerMissing", "RegionUnreachable"}
 """Of what no time can be told: nothing is tried, or an operator has set when, or it may be at rest."""

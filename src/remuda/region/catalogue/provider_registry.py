@@ -7,7 +7,7 @@ that a slow provider does not slow down every request.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
@@ -20,10 +20,12 @@ from remuda.providers.absence import AbsenceTracker
 from remuda.providers.calls import CallRejected, Calls
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudImage
-from remuda.providers.contract.common import WrongState
+from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.proxy import methods_of, proxied
+from remuda.quota.reservation import RECHECK_S
+from remuda.reconcile.results import Requeue, Result
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
@@ -31,6 +33,7 @@ from remuda.region.ports import ProviderSource
 from remuda.store.contract import Store
 
 ValueT = TypeVar("ValueT")
+NameT = TypeVar("NameT", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +206,36 @@ class RegionProvider:
 
     def invalidate_images(self) -> None:
         need(self.state.images).invalidate()
+
+    async def delete(
+        self,
+        name: NameT,
+        find: Callable[[NameT], Awaitable[object | None]],
+        remove: Callable[[NameT], Awaitable[None]],
+        *,
+        key: str | None = None,
+        forget: bool = True,
+    ) -> Result | None:
+        """Delete a resource at the provider; return what to wait for, or None when its absence is confirmed.
+
+        `key` is the key of its calls, if that is not its name. Without `forget`, the absence stays recorded.
+        """
+        absence = self.absence
+        if await find(name) is not None:
+            absence.clear(name)
+            await remove(name)
+            return Requeue(0 if absence.delay_s == 0 else RECHECK_S, "Deprovisioning", "being deleted at the provider")
+        # A create whose outcome is unknown may still take effect.
+        if self.calls.is_unknown(key or _key(name)) or not absence.record_missing(name):
+            message = "confirming that it was deleted at the provider"
+            return Requeue(absence.delay_s or RECHECK_S, "Deprovisioning", message)
+        if forget:
+            absence.clear(name)
+        return None
+
+
+def _key(name: Hashable) -> str:
+    return name.name if isinstance(name, Handle) else str(name)
 
 
 class ProviderRegistry:

@@ -26,7 +26,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
 from remuda.reconcile.sources import Source, through
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
-from remuda.region.deletion import delete_resource
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import provider_class
 from remuda.region.filestorage.sagas import charge_for
@@ -137,7 +136,7 @@ class FileStorageController:
         cloud = await self.providers.get(region_of(storage))
         storages = need(cloud.provider.file_storages)
         handle = rules.storage_handle(storage)
-        return await delete_resource(handle, storages.find_storage, storages.remove_storage, cloud)
+        return await cloud.delete(handle, storages.find_storage, storages.remove_storage)
 
     async def _attached(
         self, desired: Iterable[Attachment], found: CloudStorage | None

@@ -30,7 +30,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
-from remuda.region.deletion import delete_resource
 from remuda.region.images.rules import cloud_image_spec
 from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
@@ -83,9 +82,7 @@ class ImageController:
             return Requeue(RECHECK_S, "Deprovisioning", "the transfer is being cancelled")
         images = need(cloud.provider.images)
         try:
-            waiting = await delete_resource(
-                image.name, images.find_image, images.remove_image, cloud, key=image_key(image.name)
-            )
+            waiting = await cloud.delete(image.name, images.find_image, images.remove_image, key=image_key(image.name))
         except InUse:
             return Blocked("InUse", "a server was created from the image")
         cloud.invalidate_images()

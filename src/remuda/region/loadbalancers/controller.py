@@ -21,7 +21,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import ProviderRegistry, need
-from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
 from remuda.region.kinds.networks import Address, Identity, Network
@@ -60,7 +59,7 @@ class LoadBalancerController:
             cloud = await self.providers.get(region_of(balancer))
             balancers = need(cloud.provider.load_balancers)
             handle = _handle(balancer, identity)
-            waiting = await delete_resource(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
+            waiting = await cloud.delete(handle, balancers.find_balancer, balancers.remove_balancer)
             if waiting is not None:
                 run.acted = True
                 return waiting

@@ -31,7 +31,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import ProviderRegistry, need
-from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.networks import (
     NETWORK,
@@ -134,7 +133,7 @@ class IdentityController:
         cloud = await self.providers.get(region_of(identity))
         tenancies, name = need(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
         try:
-            return await delete_resource(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
+            return await cloud.delete(name, tenancies.find_tenancy, tenancies.remove_tenancy)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "the provider still has objects in its tenancy")
 
@@ -189,7 +188,7 @@ class NetworkController:
             networks = need(cloud.provider.networks)
             handle = rules.network_handle(network, identity)
             try:
-                waiting = await delete_resource(handle, networks.find_network, networks.remove_network, cloud)
+                waiting = await cloud.delete(handle, networks.find_network, networks.remove_network)
             except InUse:
                 return Requeue(RECHECK_S, "Deprovisioning", "the provider still has objects on it")
             if waiting is not None:

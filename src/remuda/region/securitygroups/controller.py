@@ -10,7 +10,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
 from remuda.region.catalogue.provider_registry import ProviderRegistry, need
-from remuda.region.deletion import delete_resource
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -50,7 +49,7 @@ class SecurityGroupController:
         cloud = await self.providers.get(regional.region_of(group))
         groups, handle = need(cloud.provider.security_groups), rules.group_handle(group, identity)
         try:
-            waiting = await delete_resource(handle, groups.find_group, groups.remove_group, cloud)
+            waiting = await cloud.delete(handle, groups.find_group, groups.remove_group)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "a server at the provider still uses it")
         if waiting is not None:

@@ -24,7 +24,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
-from remuda.region.deletion import delete_resource
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Address, Identity, Network
@@ -104,7 +103,7 @@ async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvide
     """
     for handle, find_, remove in deletions:
         try:
-            waiting = await delete_resource(handle, find_, remove, cloud, forget=False)
+            waiting = await cloud.delete(handle, find_, remove, forget=False)
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "the provider still uses it")
         if waiting is not None:
