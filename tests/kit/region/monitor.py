@@ -16,11 +16,12 @@ from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.monitor.inventory import Owners
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.monitor.monitor import Monitor, MonitorSettings, RegionTasks
+from remuda.region.monitor.monitor import Monitor, RegionTasks
 from remuda.region.monitor.orphans import orphan_guard
 from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.recovery.routes import ROUTES
 from remuda.region.recovery.service import Recovery
+from remuda.region.settings import RegionSettings
 from remuda.resources.conventions import identity_of
 from remuda.store.contract import Store
 from remuda.store.logs import Log
@@ -31,7 +32,7 @@ from tests.kit.asgi.validating import Validated
 from tests.kit.region.environment import NORTH, RegionEnvironment
 from tests.kit.resource_api import ByName, everywhere
 
-QUICK = MonitorSettings(initial_polls_per_s=1000, checks_per_s=100_000)
+QUICK = RegionSettings(initial_polls_per_second=1000, checks_per_second=100_000)
 OPERATOR = everywhere("operator@example.com", "region:regions RU")
 
 

@@ -8,7 +8,7 @@ that a slow provider does not slow down every request.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Generic, TypeVar
 
@@ -150,47 +150,24 @@ def is_visible(region: Region, principal: Principal) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ProviderState:
-    """State that is kept as long as a region has the same provider."""
-
-    origin: Provider
-    provider: Provider
-    calls: Calls
-    absence: AbsenceTracker
-    wait_s: float
-    flavors: TtlCache[Sequence[CloudFlavor]]
-    external_networks: TtlCache[Sequence[CloudExternalNetwork]] | None
-    images: TtlCache[Sequence[CloudImage]] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegionProvider:
-    """A region with its provider."""
+    """A region with its provider. Everything but `region` is kept as long as the region has the same provider."""
 
     region: Region
-    state: _ProviderState
-
-    @property
-    def provider(self) -> Provider:
-        """Provider whose calls all go through `calls`."""
-        return self.state.provider
-
-    @property
-    def calls(self) -> Calls:
-        """Calls to the provider; they know the keys whose outcome is unknown."""
-        return self.state.calls
-
-    @property
-    def absence(self) -> AbsenceTracker:
-        return self.state.absence
-
-    @property
-    def wait_s(self) -> float:
-        """Requeue delay for a resource that the provider is changing; long if the provider sends events."""
-        return self.state.wait_s
+    origin: Provider
+    provider: Provider
+    """Provider whose calls all go through `calls`."""
+    calls: Calls
+    """Calls to the provider; they know the keys whose outcome is unknown."""
+    absence: AbsenceTracker
+    wait_s: float
+    """Requeue delay for a resource that the provider is changing; long if the provider sends events."""
+    cached_flavors: TtlCache[Sequence[CloudFlavor]]
+    cached_external_networks: TtlCache[Sequence[CloudExternalNetwork]] | None
+    cached_images: TtlCache[Sequence[CloudImage]] | None
 
     async def flavors(self) -> Sequence[CloudFlavor]:
-        return await self.state.flavors.read()
+        return await self.cached_flavors.read()
 
     async def uncached_flavors(self) -> Sequence[CloudFlavor]:
         """Return the flavors with their present free capacity."""
@@ -198,14 +175,14 @@ class RegionProvider:
 
     async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         """Return the external networks; raises Malformed if the provider does not support them."""
-        return await need(self.state.external_networks).read()
+        return await need(self.cached_external_networks).read()
 
     async def images(self) -> Sequence[CloudImage]:
         """Return all images; raises Malformed if the provider does not support them."""
-        return await need(self.state.images).read()
+        return await need(self.cached_images).read()
 
     def invalidate_images(self) -> None:
-        need(self.state.images).invalidate()
+        need(self.cached_images).invalidate()
 
     async def delete(
         self,
@@ -260,7 +237,7 @@ class ProviderRegistry:
         self._clock, self._randomness = clock, randomness
         self._settings, self._metrics, self._on_known = settings, metrics, on_known
         self._absence_delay, self._poll_busy, self._ttl = absence_delay, poll_busy, ttl
-        self._states: dict[str, _ProviderState] = {}
+        self._known: dict[str, RegionProvider] = {}
 
     async def get(self, region: str) -> RegionProvider:
         """Return a region with its provider, without checking permissions: for controllers and objects that exist."""
@@ -286,10 +263,10 @@ class ProviderRegistry:
         origin = self._source.find(region.name)
         if origin is None:
             raise Unavailable(f"The region {region.name} has no provider in this process. Add it to the configuration.")
-        state = self._states.get(region.name)
-        if state is None or state.origin is not origin:
-            state = self._states[region.name] = self._new_state(region.name, origin)
-        return RegionProvider(region=region, state=state)
+        known = self._known.get(region.name)
+        if known is None or known.origin is not origin:
+            known = self._known[region.name] = self._new(region, origin)
+        return replace(known, region=region)
 
     def capabilities(self, region: Region) -> tuple[str, ...]:
         """Return the capabilities of a region's provider; none, if it is not configured in this process."""
@@ -298,12 +275,12 @@ class ProviderRegistry:
 
     async def close(self, grace_s: float = 10.0) -> None:
         """Reject new calls, and wait for running ones."""
-        for state in self._states.values():
-            await state.calls.close(grace_s)
+        for known in self._known.values():
+            await known.calls.close(grace_s)
 
-    def _new_state(self, region: str, origin: Provider) -> _ProviderState:
+    def _new(self, region: Region, origin: Provider) -> RegionProvider:
         calls = Calls(
-            region,
+            region.name,
             methods_of(origin),
             clock=self._clock,
             randomness=self._randomness,
@@ -314,15 +291,16 @@ class ProviderRegistry:
             calls.on_known(self._on_known)
         provider = proxied(origin, calls)
         networks, images = provider.external_networks, provider.images
-        return _ProviderState(
+        return RegionProvider(
+            region=region,
             origin=origin,
             provider=provider,
             calls=calls,
             absence=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _RECHECK_WITH_EVENTS_S,
-            flavors=self._cache(provider.catalogue.flavors),
-            external_networks=None if networks is None else self._cache(networks.external_networks),
-            images=None if images is None else self._cache(images.images, _IMAGE_TTL),
+            cached_flavors=self._cache(provider.catalogue.flavors),
+            cached_external_networks=None if networks is None else self._cache(networks.external_networks),
+            cached_images=None if images is None else self._cache(images.images, _IMAGE_TTL),
         )
 
     def _cache(self, load: Callable[[], Awaitable[ValueT]], ttl: TtlSettings | None = None) -> TtlCache[ValueT]:

@@ -5,12 +5,11 @@ Types are in deletion order: a type comes before those that its resources use.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from remuda.providers.contract.common import Handle, id_in, uid_in
-from remuda.providers.contract.networks import CloudTenancies
 from remuda.providers.contract.provider import EventSubject, Provider
 from remuda.providers.contract.servers import CloudPort
 from remuda.region.kinds.common import ABANDONED_EVENT, is_abandoned
@@ -44,112 +43,76 @@ def is_as_desired(port: CloudPort, server: Server) -> bool:
 SUBJECTS: tuple[EventSubject, ...] = ("server", "port", "balancer", "storage", "group", "network", "tenancy")
 """Types of resources that are scanned."""
 
-FoundT = TypeVar("FoundT")
-
 
 def _always(_found: object, _owner: Resource) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _handle(found: Any) -> Handle:
+    handle: Handle = found.handle
+    return handle
+
+
+def _handle_of_spec(found: Any) -> Handle:
+    handle: Handle = found.spec.handle
+    return handle
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """Resources of one type at a provider."""
 
     subject: EventSubject
     kind: type[Resource]
     """Kind of the objects that they belong to."""
-    pages: Callable[[], AsyncGenerator[Sequence[tuple[Handle, Any]], None]]
-    """Lists all of them."""
+    list_all: Callable[[], AsyncIterator[Sequence[Any]]]
     find: Callable[[Handle], Awaitable[object | None]]
     remove: Callable[[Handle], Awaitable[None]]
+    handle_of: Callable[[Any], Handle] = _handle_of_spec
     is_as_desired: Callable[[Any, Any], bool] = _always
     """Tells whether one is as its object requests, for a type that is compared nowhere else."""
+
+    async def pages(self) -> AsyncGenerator[Sequence[tuple[Handle, Any]], None]:
+        """Yield all of them with their handles."""
+        pages = self.list_all()
+        try:
+            async for page in pages:
+                yield [(self.handle_of(found), found) for found in page]
+        finally:
+            if isinstance(pages, AsyncGenerator):
+                await pages.aclose()
 
 
 def inventories_of(provider: Provider) -> Iterator[Inventory]:
     """Yield the inventories of the types that a provider supports."""
     if (servers := provider.servers) is not None:
-        yield Inventory(
-            subject="server",
-            kind=Server,
-            pages=lambda: _with_handles(servers.server_versions(), lambda each: each.handle),
-            find=servers.find_server,
-            remove=servers.remove_server,
-        )
+        yield Inventory("server", Server, servers.server_versions, servers.find_server, servers.remove_server, _handle)
     if (ports := provider.ports) is not None:
-        yield Inventory(
-            subject="port",
-            kind=Server,
-            pages=lambda: _with_handles(ports.ports(), lambda each: each.spec.handle),
-            find=ports.find_port,
-            remove=ports.remove_port,
-            is_as_desired=is_as_desired,
-        )
+        yield Inventory("port", Server, ports.ports, ports.find_port, ports.remove_port, is_as_desired=is_as_desired)
     if (balancers := provider.load_balancers) is not None:
         yield Inventory(
-            subject="balancer",
-            kind=LoadBalancer,
-            pages=lambda: _with_handles(balancers.balancers(), lambda each: each.spec.handle),
-            find=balancers.find_balancer,
-            remove=balancers.remove_balancer,
+            "balancer", LoadBalancer, balancers.balancers, balancers.find_balancer, balancers.remove_balancer
         )
     if (storages := provider.file_storages) is not None:
-        yield Inventory(
-            subject="storage",
-            kind=FileStorage,
-            pages=lambda: _with_handles(storages.storages(), lambda each: each.spec.handle),
-            find=storages.find_storage,
-            remove=storages.remove_storage,
-        )
-    yield from _containers(provider)
-
-
-def _containers(provider: Provider) -> Iterator[Inventory]:
-    """Yield the inventories of the types that other resources use."""
+        yield Inventory("storage", FileStorage, storages.storages, storages.find_storage, storages.remove_storage)
     if (groups := provider.security_groups) is not None:
-        yield Inventory(
-            subject="group",
-            kind=SecurityGroup,
-            pages=lambda: _with_handles(groups.groups(), lambda each: each.handle),
-            find=groups.find_group,
-            remove=groups.remove_group,
-        )
+        yield Inventory("group", SecurityGroup, groups.groups, groups.find_group, groups.remove_group, _handle)
     if (networks := provider.networks) is not None:
+        yield Inventory("network", Network, networks.networks, networks.find_network, networks.remove_network)
+    if (tenancies := provider.tenancies) is not None:
         yield Inventory(
-            subject="network",
-            kind=Network,
-            pages=lambda: _with_handles(networks.networks(), lambda each: each.spec.handle),
-            find=networks.find_network,
-            remove=networks.remove_network,
+            "tenancy",
+            Identity,
+            tenancies.tenancies,
+            lambda handle: tenancies.find_tenancy(handle.name),
+            lambda handle: tenancies.remove_tenancy(handle.name),
+            lambda found: Handle("", found.name),
         )
-    if provider.tenancies is not None:
-        yield _tenancies(provider.tenancies)
 
 
 def find_inventory(provider: Provider, subject: EventSubject) -> Inventory | None:
     """Return the inventory of a type, or None if the provider does not support the type."""
     return next((each for each in inventories_of(provider) if each.subject == subject), None)
-
-
-def _tenancies(tenancies: CloudTenancies) -> Inventory:
-    return Inventory(
-        subject="tenancy",
-        kind=Identity,
-        pages=lambda: _with_handles(tenancies.tenancies(), lambda each: Handle("", each.name)),
-        find=lambda handle: tenancies.find_tenancy(handle.name),
-        remove=lambda handle: tenancies.remove_tenancy(handle.name),
-    )
-
-
-async def _with_handles(
-    pages: AsyncIterator[Sequence[FoundT]], handle_of: Callable[[FoundT], Handle]
-) -> AsyncGenerator[Sequence[tuple[Handle, FoundT]], None]:
-    try:
-        async for page in pages:
-            yield [(handle_of(found), found) for found in page]
-    finally:
-        if isinstance(pages, AsyncGenerator):
-            await pages.aclose()
 
 
 _PAGE = 100

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from remuda.kernel.errors import Unavailable
@@ -17,37 +16,10 @@ from remuda.region.monitor.inventory import Owners
 from remuda.region.monitor.metrics import CapacityMetrics, MonitorMetrics, ServerCounts
 from remuda.region.monitor.orphans import OrphanSearch, orphan_guard
 from remuda.region.monitor.poller import DigestStore, Poller, PollerPorts
-from remuda.region.ports import RegionPorts
 from remuda.region.servers.status import ServerObserver
+from remuda.region.settings import RegionSettings
 from remuda.resources.conventions import REGION
 from remuda.store.logs import Log
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MonitorSettings:
-    """Interval and rates: a comparison of 100,000 servers is spread over hours."""
-
-    interval: timedelta = timedelta(minutes=5)
-    """Time from the end of one run to the start of the next."""
-    initial_polls_per_s: float = 3.0
-    """Polls of servers whose last observed version is not known."""
-    checks_per_s: float = 10.0
-    """Comparisons of provider resources with objects."""
-    low_share: float = 0.1
-    """Share of free addresses below which a network is reported as low."""
-
-
-def new_monitor(ports: RegionPorts, providers: ProviderRegistry, enqueue: Callable[[str], None]) -> "Monitor":
-    """Return the monitor of the region service; `enqueue` is that of the server controller."""
-    configured = ports.settings
-    settings = MonitorSettings(
-        interval=configured.poll_idle,
-        initial_polls_per_s=configured.initial_polls_per_second,
-        checks_per_s=configured.checks_per_second,
-        low_share=configured.addresses_low_percent / 100,
-    )
-    metrics = MonitorMetrics(ports.metrics)
-    return Monitor(ports.reconcile_ports, ports.log, providers, enqueue, metrics=metrics, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +42,11 @@ class Monitor:
         enqueue: Callable[[str], None],
         *,
         metrics: MonitorMetrics,
-        settings: MonitorSettings | None = None,
+        settings: RegionSettings,
     ) -> None:
         """Call `enqueue` with each server that its controller has to reconcile."""
         self._ports, self._providers, self._enqueue = ports, providers, enqueue
-        self._metrics, self._settings = metrics, settings or MonitorSettings()
+        self._metrics, self._settings = metrics, settings
         self._owners = Owners(store=ports.store, log=log)
         self._observer = ServerObserver(store=ports.store, clock=ports.clock, providers=providers)
         self._guard = orphan_guard(ports)
@@ -93,20 +65,20 @@ class Monitor:
             clock=clock,
         )
         return RegionTasks(
-            poller=Poller(polling, initial_polls_per_s=settings.initial_polls_per_s),
+            poller=Poller(polling, initial_polls_per_s=settings.initial_polls_per_second),
             orphans=OrphanSearch(
                 ports=self._ports,
                 owners=self._owners,
                 guard=self._guard,
                 metrics=self._metrics,
-                pace=Pace(clock, settings.checks_per_s),
+                pace=Pace(clock, settings.checks_per_second),
                 enqueue=self._enqueue,
             ),
             capacity=CapacityMetrics(
                 store=store,
                 metrics=self._metrics,
-                pace=Pace(clock, settings.checks_per_s),
-                low_share=settings.low_share,
+                pace=Pace(clock, settings.checks_per_second),
+                low_share=settings.addresses_low_percent / 100,
             ),
         )
 
@@ -129,7 +101,7 @@ class Monitor:
                     self._metrics.open(region.name)
                     for task in self._tasks_of(region.name):
                         tasks.create_task(task)
-            await self._ports.clock.sleep(self._settings.interval.total_seconds())
+            await self._ports.clock.sleep(self._settings.poll_idle.total_seconds())
 
     def _has_servers(self, region: Region) -> bool:
         try:
@@ -156,4 +128,4 @@ class Monitor:
         async def once() -> None:
             await task(await self._providers.get(region))
 
-        await every(self._settings.interval, self._ports.clock, once, at_once=at_once, region=region)
+        await every(self._settings.poll_idle, self._ports.clock, once, at_once=at_once, region=region)
