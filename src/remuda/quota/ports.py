@@ -5,12 +5,14 @@ is the project of the resource. The payer is later read from the object's labels
 is ignored.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import is_id
+from remuda.store.kinds import Kind
 
 
 class StaleTokenError(Conflict):
@@ -45,6 +47,26 @@ class Charge:
     amounts: tuple[ChargeAmount, ...]
     fencing_token: int = 0
     """The fencing token with which it was computed (`lock`)."""
+
+
+def new_charge(
+    kind: Kind[Any],
+    resource: str,
+    operation: str,
+    payer: ProjectRef,
+    amounts: Mapping[str, int],
+    *,
+    fencing_token: int = 0,
+) -> Charge:
+    """Return the quota of a resource; amounts of zero are left out."""
+    return Charge(
+        payer=payer,
+        operation=operation,
+        kind=kind.qualified,
+        id=resource,
+        amounts=tuple(ChargeAmount(name, amount) for name, amount in amounts.items() if amount),
+        fencing_token=fencing_token,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

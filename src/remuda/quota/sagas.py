@@ -5,6 +5,7 @@ that is not allocated. If the previous state cannot be restored, because its ref
 object keeps the new state, and its quota.
 """
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -359,14 +360,7 @@ def _greatest(one: Charge, other: Charge) -> Charge:
     amounts: dict[str, int] = {}
     for amount in (*one.amounts, *other.amounts):
         amounts[amount.kind] = max(amounts.get(amount.kind, 0), amount.committed)
-    return Charge(
-        payer=one.payer,
-        operation=one.operation,
-        kind=one.kind,
-        id=one.id,
-        amounts=tuple(ChargeAmount(kind, committed) for kind, committed in amounts.items()),
-        fencing_token=one.fencing_token,
-    )
+    return dataclasses.replace(one, amounts=tuple(ChargeAmount(*each) for each in amounts.items()))
 
 
 async def roll_back_create(

@@ -43,6 +43,7 @@ from remuda.resources.schema import (
     Provisioning,
     TagWire,
 )
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.objects import Metadata
 
 Conditions = tuple[Condition, ...] | None
@@ -117,6 +118,18 @@ def check_tags(tags: Sequence[TagWire]) -> None:
 def stored_tags(requested: MetadataWrite) -> tuple[Tag, ...]:
     """Return tags as they are stored."""
     return tuple(Tag(tag.name, tag.value) for tag in requested.tags)
+
+
+def new_tags(requested: MetadataWrite, by: Principal) -> tuple[Tag, ...]:
+    """Return the tags of a new object, or raise Invalid for duplicates and for tags that the caller may not set."""
+    check_tags(requested.tags)
+    return own_tags(stored_tags(requested), by)
+
+
+def updated_tags(before: Sequence[Tag], requested: MetadataWrite, by: Principal) -> tuple[Tag, ...]:
+    """Return the tags after an update, or raise Invalid as `new_tags` does."""
+    check_tags(requested.tags)
+    return replaced_tags(before, stored_tags(requested), by)
 
 
 def writable_metadata(metadata: Metadata, tags: Sequence[Tag]) -> MetadataWrite:

@@ -37,28 +37,26 @@ from remuda.kernel.fields import common_fields, conversion
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Charge, ChargeAmount, ProjectRef, QuotaLedger, StaleTokenError
+from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, new_charge
 from remuda.quota.reservation import CHARGED, confirm_quota, payer_of
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done, Requeue, Result
 from remuda.region.servers.schema import NetworkingWire as ServerNetworking
 from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead, ServerSpecWire
 from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import CONTROLLER_FINALIZER, network_of, organization_of, project_of, region_of
 from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
     new_metadata,
+    new_tags,
     read_project_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
 from remuda.resources.schema import MetadataWrite, TagWire
-from remuda.resources.tags import own_tags, replaced_tags
 
-SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
+SCOPE = (labels.ORGANIZATION, labels.PROJECT, labels.REGION, labels.NETWORK, labels.NAME)
 """The labels of the scope and name of an instance."""
 
 _CONVERTED = ("networking", "ssh_certificate_authority_id", "user_data")
@@ -74,7 +72,7 @@ def instance_id(network: str, name: str) -> str:
 
 
 def project_ref_of(instance: ComputeInstance) -> ProjectRef:
-    return ProjectRef(labels.organization_of(instance), labels.project_of(instance))
+    return ProjectRef(organization_of(instance), project_of(instance))
 
 
 def has_scope(instance: ComputeInstance) -> bool:
@@ -87,25 +85,17 @@ def charge_of(
 ) -> Charge:
     """Return the quota of an instance."""
     amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
-    return Charge(
-        payer=payer,
-        operation=operation,
-        kind=INSTANCE.qualified,
-        id=instance,
-        amounts=tuple(ChargeAmount(kind, committed) for kind, committed in amounts.items() if committed),
-        fencing_token=token,
-    )
+    return new_charge(INSTANCE, instance, operation, payer, amounts, fencing_token=token)
 
 
 def new_instance(body: InstanceCreate, region: str, by: Principal, *, operation: str, gpus: int) -> ComputeInstance:
     """Return an instance as it is stored."""
-    check_tags(body.metadata.tags)
     spec, network = body.spec, body.spec.network_id
     where = {
         labels.ORGANIZATION: spec.organization_id,
         labels.PROJECT: spec.project_id,
-        regional.REGION: region,
-        regional.NETWORK: network,
+        labels.REGION: region,
+        labels.NETWORK: network,
     }
     name = instance_id(network, body.metadata.name)
     return ComputeInstance(
@@ -116,7 +106,7 @@ def new_instance(body: InstanceCreate, region: str, by: Principal, *, operation:
             server_id=name,
             gpus=gpus,
             operation=operation,
-            tags=own_tags(stored_tags(body.metadata), by),
+            tags=new_tags(body.metadata, by),
         ),
     )
 
@@ -125,7 +115,6 @@ def changed_instance(
     instance: ComputeInstance, body: InstanceUpdate, by: Principal, now: datetime, *, gpus: int
 ) -> ComputeInstance:
     """Return an instance with everything replaced that a client may change; `gpus` are those of the new flavor."""
-    check_tags(body.metadata.tags)
     before, spec = instance.spec, body.spec
     return replace(
         instance,
@@ -135,7 +124,7 @@ def changed_instance(
             **_client_fields(spec),
             protection=_stored_protection(spec.protection, before.protection),
             gpus=gpus,
-            tags=replaced_tags(before.tags, stored_tags(body.metadata), by),
+            tags=updated_tags(before.tags, body.metadata, by),
         ),
     )
 
@@ -174,7 +163,7 @@ def desired_server(instance: ComputeInstance) -> ServerCreate:
         ),
         spec=ServerCreateSpec(
             **_desired(spec),
-            network_id=found.get(regional.NETWORK, ""),
+            network_id=found.get(labels.NETWORK, ""),
             networking=ServerNetworking(
                 security_groups=each_once(networking.security_group_ids),
                 public_ip=spec.wants_public_ip,
@@ -290,8 +279,8 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
         metadata=read_project_metadata(instance.metadata, instance.spec.tags, status.conditions),
         spec=_read_spec(instance.spec),
         status=InstanceStatusRead(
-            region_id=regional.region_of(instance),
-            network_id=regional.network_of(instance),
+            region_id=region_of(instance),
+            network_id=network_of(instance),
             power_state=status.power_state,
             private_ip=status.private_ip,
             public_ip=status.public_ip,

@@ -20,7 +20,6 @@ from remuda.compute.ports import RegionClient, is_deleting
 from remuda.kernel.errors import Inconsistent, Malformed, NotFound
 from remuda.region.servers.schema import ServerRead
 from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
 
 _DAMAGED = "its labels are damaged: "
 
@@ -36,8 +35,8 @@ def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, 
     there = {
         labels.ORGANIZATION: server.metadata.organization_id,
         labels.PROJECT: server.metadata.project_id,
-        regional.REGION: server.status.region_id,
-        regional.NETWORK: server.status.network_id,
+        labels.REGION: server.status.region_id,
+        labels.NETWORK: server.status.network_id,
     }
     found = instance.metadata.labels
     return {label: value for label, value in there.items() if found.get(label) != value}
@@ -53,7 +52,7 @@ def displacement(instance: ComputeInstance, server: ServerRead) -> str:
 def broken_link(instance: ComputeInstance) -> str:
     """Return a message about an instance that is linked to a server of another network or name, or an empty string."""
     found, linked = instance.metadata.labels, instance.spec.server_id
-    if not linked or linked == instance_id(found[regional.NETWORK], found[labels.NAME]):
+    if not linked or linked == instance_id(found[labels.NETWORK], found[labels.NAME]):
         return ""
     return f"{_DAMAGED}network and name are not those that its id follows from"
 

@@ -46,10 +46,9 @@ from remuda.region.port import RegionApi
 from remuda.resources.conventions import NETWORK
 from remuda.resources.crud import each_once, find, request_deletion, requested_event, retry_on_conflict
 from remuda.resources.ipv4 import parse_prefix
-from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.metadata import new_tags
 from remuda.resources.schema import FlavorRead, ImageRead
 from remuda.resources.service import ProjectResourceService
-from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
 _GB, _GIB = 10**9, 1 << 30
@@ -229,8 +228,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
         check_network(network, project)
         choice = await choose(region, caller, network, body.spec)
         await check_access(region, caller, network, body.spec)
-        check_tags(body.metadata.tags)
-        own_tags(stored_tags(body.metadata), context.principal)
+        new_tags(body.metadata, context.principal)
         return NewInstance(
             instance=rules.instance_id(network.metadata.id, body.metadata.name),
             requested=body,

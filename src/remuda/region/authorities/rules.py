@@ -20,9 +20,8 @@ from remuda.kernel.errors import Invalid
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead, AuthoritySpecWire
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.resources.conventions import API_V2, API_VERSION, CONTROLLER_FINALIZER, ORGANIZATION, PROJECT
-from remuda.resources.metadata import check_tags, new_metadata, read_project_metadata, stored_tags, writable_metadata
+from remuda.resources.metadata import new_metadata, new_tags, read_project_metadata, stored_tags, writable_metadata
 from remuda.resources.schema import MetadataWrite
-from remuda.resources.tags import own_tags
 
 AUTHORITY_KEY_TYPES = frozenset(
     {"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
@@ -108,8 +107,7 @@ def _invalid(message: str) -> Invalid:
 def check_new(requested: AuthorityCreate, by: Principal) -> None:
     """Raise Invalid for a key that is not possible, or tags that the caller may not set."""
     authority_key(requested.spec.public_key)
-    check_tags(requested.metadata.tags)
-    own_tags(stored_tags(requested.metadata), by)
+    new_tags(requested.metadata, by)
 
 
 def new_authority(

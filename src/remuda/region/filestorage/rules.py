@@ -14,7 +14,7 @@ from remuda.http.responses import etag_view
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
-from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
+from remuda.quota.ports import Charge, ProjectRef, new_charge
 from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,
@@ -47,19 +47,17 @@ from remuda.region.kinds.filestorage import (
     SnapshotSchedule,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import CONTROLLER_FINALIZER, region_of
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
     new_metadata,
+    new_tags,
     read_metadata,
     read_project_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
 from remuda.resources.schema import Provisioning
-from remuda.resources.tags import own_tags, replaced_tags
 
 SYSTEM_DEFAULT = "system-default"
 """The reserved name of the policy of the default protection."""
@@ -128,20 +126,7 @@ def reference_of(operation: str) -> str:
 
 def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, fencing_token: int = 0) -> Charge:
     """Return the quota of storage of this size in bytes, allocated for the operation that created it."""
-    return Charge(
-        payer=payer,
-        operation=operation,
-        kind=FILE_STORAGE.qualified,
-        id=storage,
-        amounts=(ChargeAmount("filestorage", size),),
-        fencing_token=fencing_token,
-    )
-
-
-def check_tags_of(requested: StorageCreate, by: Principal) -> None:
-    """Raise Invalid for duplicate tags, or tags that the caller may not set."""
-    check_tags(requested.metadata.tags)
-    own_tags(stored_tags(requested.metadata), by)
+    return new_charge(FILE_STORAGE, storage, operation, payer, {"filestorage": size}, fencing_token=fencing_token)
 
 
 def new_storage(
@@ -152,7 +137,7 @@ def new_storage(
     scope = {
         labels.ORGANIZATION: spec.organization_id,
         labels.PROJECT: spec.project_id,
-        regional.REGION: spec.region_id,
+        labels.REGION: spec.region_id,
     }
     is_protected = _default_protection(spec, default=True)
     return FileStorage(
@@ -165,7 +150,7 @@ def new_storage(
             snapshot_policies=_stored_policies(_policies(spec, ()), is_protected=is_protected),
             nfs=_stored_nfs(spec),
             operation=operation,
-            tags=own_tags(stored_tags(requested.metadata), by),
+            tags=new_tags(requested.metadata, by),
         ),
     )
 
@@ -173,7 +158,6 @@ def new_storage(
 def changed_storage(
     storage: FileStorage, requested: StorageUpdate, attachments: Sequence[Attachment], by: Principal, now: datetime
 ) -> FileStorage:
-    check_tags(requested.metadata.tags)
     before, spec = storage.spec, requested.spec
     is_protected = _default_protection(spec, default=has_default_protection(storage))
     changed = replace(
@@ -183,7 +167,7 @@ def changed_storage(
         default_snapshot_protection_enabled=is_protected,
         snapshot_policies=_stored_policies(_policies(spec, user_policies(storage)), is_protected=is_protected),
         nfs=_stored_nfs(spec),
-        tags=replaced_tags(before.tags, stored_tags(requested.metadata), by),
+        tags=updated_tags(before.tags, requested.metadata, by),
     )
     return replace(
         storage, metadata=changed_metadata(storage.metadata, requested.metadata, by.subject, now), spec=changed
@@ -266,7 +250,7 @@ def read_storage(storage: FileStorage) -> StorageRead:
         metadata=read_project_metadata(storage.metadata, spec.tags, status.conditions),
         spec=writable_storage(storage).spec,
         status=StorageStatusRead(
-            region_id=regional.region_of(storage),
+            region_id=region_of(storage),
             storage_class_id=spec.storage_class_id,
             usage=_usage(status),
             attachments=tuple(_read_attachment(each, status) for each in spec.attachments),
@@ -284,7 +268,7 @@ def read_class(found: FileStorageClass) -> ClassRead:
     return ClassRead(
         metadata=read_metadata(found.metadata),
         spec=ClassSpecRead(
-            region_id=regional.region_of(found), protocols=found.spec.protocols, parallelism=parallelism_of(found)
+            region_id=region_of(found), protocols=found.spec.protocols, parallelism=parallelism_of(found)
         ),
     )
 

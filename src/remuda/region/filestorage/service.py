@@ -50,6 +50,7 @@ from remuda.region.names import permission
 from remuda.region.networks.address_plan import Ipv4Range
 from remuda.resources.conventions import ORGANIZATION, REGION, is_api_v2, region_of
 from remuda.resources.crud import each_once, exists, find, retry_on_conflict
+from remuda.resources.metadata import new_tags
 from remuda.resources.service import ProjectResourceService
 from remuda.store.contract import Store
 
@@ -181,7 +182,7 @@ class FileStorageService(ProjectResourceService[FileStorage, StorageRead]):
         )
         attachments = await builder.build(_networks(spec))
         _check_policies(spec)
-        rules.check_tags_of(body, principal)
+        new_tags(body.metadata, principal)
         new = NewStorage(
             storage=context.operation,
             requested=body,

@@ -12,7 +12,7 @@ from remuda.providers.contract.catalogue import CloudImage, CloudImageGpu, Cloud
 from remuda.region.images.schema import ImageCreate, ImageQuery
 from remuda.region.kinds import images as stored
 from remuda.resources.conventions import CONTROLLER_FINALIZER, NAME, ORGANIZATION, REGION, organization_of
-from remuda.resources.metadata import check_tags, new_metadata, stored_tags
+from remuda.resources.metadata import new_metadata, new_tags, stored_tags
 from remuda.resources.schema import (
     ImageGpuWire,
     ImageOsWire,
@@ -23,7 +23,7 @@ from remuda.resources.schema import (
     StaticMetadataRead,
     TagWire,
 )
-from remuda.resources.tags import own_tags, writable_tags
+from remuda.resources.tags import writable_tags
 
 _GIB = 2**30
 convert = msgspec.convert
@@ -38,8 +38,7 @@ def check_new(desired: ImageCreate, by: Principal) -> None:
         raise Invalid("spec.gpu.driver", "is empty", remedy="name the version of the driver that is on the image")
     if gpu is not None and not all(gpu.models or ("",)):
         raise Invalid("spec.gpu.models", "names no model", remedy="name at least one that the driver is for")
-    check_tags(desired.metadata.tags)
-    own_tags(stored_tags(desired.metadata), by)
+    new_tags(desired.metadata, by)
 
 
 def new_import(

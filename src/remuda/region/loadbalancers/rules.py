@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
-from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
+from remuda.quota.ports import Charge, ProjectRef, new_charge
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     BalancerListener,
@@ -18,7 +18,7 @@ from remuda.region.kinds.loadbalancers import (
     Pool,
     PoolMember,
 )
-from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers.schema import (
     BalancerCreate,
     BalancerRead,
@@ -30,65 +30,48 @@ from remuda.region.loadbalancers.schema import (
     MemberWire,
     PoolWire,
 )
-from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.region.networks.rules import child_metadata
+from remuda.resources.conventions import network_of, region_of
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
-    new_metadata,
+    new_tags,
     read_project_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
-from remuda.resources.tags import own_tags, replaced_tags
 
 _IDLE_S = 60
 
 
 def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, fencing_token: int = 0) -> Charge:
     """Return the quota of a load balancer, allocated for the operation that created it."""
-    public = (ChargeAmount("publicips", 1),) if is_public else ()
-    return Charge(
-        payer=payer,
-        operation=operation,
-        kind=LOAD_BALANCER.qualified,
-        id=balancer,
-        amounts=(ChargeAmount("loadbalancers", 1), *public),
-        fencing_token=fencing_token,
-    )
+    amounts = {"loadbalancers": 1, "publicips": int(is_public)}
+    return new_charge(LOAD_BALANCER, balancer, operation, payer, amounts, fencing_token=fencing_token)
 
 
 def new_balancer(
     balancer: str, requested: BalancerCreate, network: Network, by: Principal, *, operation: str
 ) -> LoadBalancer:
     """Return the object of a new load balancer."""
-    check_tags(requested.metadata.tags)
-    inherited = network.metadata.labels
-    scope = {
-        label: inherited[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
-    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
-    metadata = new_metadata(balancer, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return LoadBalancer(
-        metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
+        metadata=child_metadata(balancer, requested.metadata, network, by),
         spec=LoadBalancerSpec(
             listeners=tuple(map(_stored_listener, requested.spec.listeners)),
             requested_vip_address=requested.spec.vip_address or "",
             public_ip=bool(requested.spec.public_ip),
             operation=operation,
-            tags=own_tags(stored_tags(requested.metadata), by),
+            tags=new_tags(requested.metadata, by),
         ),
     )
 
 
 def changed_balancer(balancer: LoadBalancer, requested: BalancerUpdate, by: Principal, now: datetime) -> LoadBalancer:
     """Return a load balancer with its writable fields replaced."""
-    check_tags(requested.metadata.tags)
     spec = replace(
         balancer.spec,
         listeners=tuple(map(_stored_listener, requested.spec.listeners)),
         public_ip=bool(requested.spec.public_ip),
-        tags=replaced_tags(balancer.spec.tags, stored_tags(requested.metadata), by),
+        tags=updated_tags(balancer.spec.tags, requested.metadata, by),
     )
     metadata = changed_metadata(balancer.metadata, requested.metadata, by.subject, now)
     return replace(balancer, metadata=metadata, spec=spec)
@@ -146,8 +129,8 @@ def read_balancer(balancer: LoadBalancer) -> BalancerRead:
         metadata=read_project_metadata(balancer.metadata, balancer.spec.tags, balancer.status.conditions),
         spec=writable_balancer(balancer).spec,
         status=BalancerStatusRead(
-            region_id=regional.region_of(balancer),
-            network_id=regional.network_of(balancer),
+            region_id=region_of(balancer),
+            network_id=network_of(balancer),
             vip_address=balancer.status.vip_address,
             public_ip=balancer.status.public_ip,
         ),

@@ -24,9 +24,8 @@ from remuda.region.networks.service import Networks
 from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import exists, find, retry_on_conflict
 from remuda.resources.ipv4 import parse_address, parse_prefix
-from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.metadata import new_tags
 from remuda.resources.service import ProjectResourceService
-from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
 
 
@@ -124,8 +123,7 @@ class LoadBalancers(ProjectResourceService[LoadBalancer, BalancerRead]):
             requested = parse_vip(body.spec.vip_address, plan_of(network))
             await reject_used_address(self.store, network, requested, holder=context.operation)
         check_listeners(body.spec.listeners)
-        check_tags(body.metadata.tags)
-        own_tags(stored_tags(body.metadata), context.principal)
+        new_tags(body.metadata, context.principal)
         new = NewBalancer(
             balancer=context.operation, requested=body, requester=requester_of(payer_for(context, network))
         )

@@ -1,5 +1,6 @@
 """Rules of networks: validation, stored objects and responses."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from ipaddress import IPv4Network
 
@@ -12,6 +13,7 @@ from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import (
     IDENTITY,
+    NETWORK,
     Identity,
     IdentitySpec,
     Network,
@@ -31,18 +33,17 @@ from remuda.region.networks.schema import (
     RouteWire,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import CONTROLLER_FINALIZER, region_of
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
     new_metadata,
+    new_tags,
     read_project_metadata,
     stored_tags,
+    updated_tags,
     writable_metadata,
 )
 from remuda.resources.schema import MetadataWrite
-from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.objects import Metadata
 
 _HIDDEN_NAME = "networkv2-service-principal"
@@ -53,8 +54,7 @@ def check_new(requested: NetworkCreate, by: Principal) -> None:
     spec = requested.spec
     _plan(plan.parse_network_prefix(spec.prefix), _stored_reservations(spec.reservations))
     check_spec(spec)
-    check_tags(requested.metadata.tags)
-    own_tags(stored_tags(requested.metadata), by)
+    new_tags(requested.metadata, by)
 
 
 def check_spec(requested: NetworkSpecWire) -> None:
@@ -87,7 +87,7 @@ def new_network(
 ) -> Network:
     """Return the object of a new network, which was validated before."""
     spec = requested.spec
-    scope = _scope_labels(spec) | {regional.IDENTITY: identity.name}
+    scope = _scope_labels(spec) | {labels.IDENTITY: identity.name}
     metadata = new_metadata(network, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return Network(
         metadata=replace(metadata, owner_references=(IDENTITY.owner(identity),)),
@@ -102,14 +102,26 @@ def new_network(
     )
 
 
+def child_metadata(
+    name: str, requested: MetadataWrite, network: Network, by: Principal, *, tag_labels: Mapping[str, str] | None = None
+) -> Metadata:
+    """Return the metadata of a new object on a network, which is in the network's scope and deleted with it."""
+    own, inherited = network.metadata.labels, (labels.ORGANIZATION, labels.PROJECT, labels.REGION, labels.IDENTITY)
+    scope = {label: own[label] for label in inherited}
+    scope |= {labels.NETWORK: network.name, labels.API_VERSION: labels.API_V2}
+    metadata = new_metadata(
+        name, requested, by, labels={**(tag_labels or {}), **scope}, finalizers=(CONTROLLER_FINALIZER,)
+    )
+    return replace(metadata, owner_references=(NETWORK.owner(network),))
+
+
 def changed_network(network: Network, requested: NetworkUpdate, by: Principal, now: datetime) -> Network:
     """Return a network with its writable fields replaced."""
-    check_tags(requested.metadata.tags)
     spec = replace(
         network.spec,
         dns_nameservers=requested.spec.dns_nameservers,
         routes=_stored_routes(requested.spec),
-        tags=replaced_tags(network.spec.tags, stored_tags(requested.metadata), by),
+        tags=updated_tags(network.spec.tags, requested.metadata, by),
     )
     return replace(network, metadata=changed_metadata(network.metadata, requested.metadata, by.subject, now), spec=spec)
 
@@ -139,8 +151,8 @@ def _scope_labels(requested: NetworkCreateSpec) -> dict[str, str]:
     return {
         labels.ORGANIZATION: requested.organization_id,
         labels.PROJECT: requested.project_id,
-        regional.REGION: requested.region_id,
-        regional.API_VERSION: regional.API_V2,
+        labels.REGION: requested.region_id,
+        labels.API_VERSION: labels.API_V2,
     }
 
 
@@ -176,7 +188,7 @@ def read_network(network: Network) -> NetworkRead:
         metadata=read_project_metadata(network.metadata, network.spec.tags, network.status.conditions),
         spec=writable_network(network).spec,
         status=NetworkStatusRead(
-            region_id=regional.region_of(network),
+            region_id=region_of(network),
             prefix=network.spec.prefix,
             reservations=ReservationsWire(
                 prefix_length=effective.length, provider_reserved_prefix_length=effective.provider_length

@@ -11,7 +11,7 @@ import msgspec
 from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.saga import Step, Work
-from remuda.quota.ports import Charge, ChargeAmount, ProjectRef
+from remuda.quota.ports import Charge, ProjectRef, new_charge
 from remuda.quota.sagas import QuotaPorts, create_saga, roll_back_create
 from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import IDENTITY, NETWORK, Identity, Network
@@ -38,9 +38,7 @@ def reference_of(identity: str) -> str:
 
 def charge_of(network: str, operation: str, payer: ProjectRef) -> Charge:
     """Return the quota of a network."""
-    return Charge(
-        payer=payer, operation=operation, kind=NETWORK.qualified, id=network, amounts=(ChargeAmount("networks", 1),)
-    )
+    return new_charge(NETWORK, network, operation, payer, {"networks": 1})
 
 
 def _charge(work: Work[NewNetwork], payer: ProjectRef) -> Charge:

@@ -14,9 +14,9 @@ from remuda.kernel.errors import Malformed
 from remuda.providers.contract.common import Handle, group_name
 from remuda.providers.contract.networks import CloudRule
 from remuda.providers.contract.networks import CloudSecurityGroup as CloudGroup
-from remuda.region.kinds.networks import NETWORK, Identity, Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
-from remuda.region.networks.rules import tenancy_of
+from remuda.region.networks.rules import child_metadata, tenancy_of
 from remuda.region.securitygroups.schema import (
     GroupCreate,
     GroupStatusRead,
@@ -25,43 +25,33 @@ from remuda.region.securitygroups.schema import (
     SecurityGroupRead,
     SecurityGroupSpecWire,
 )
-from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import network_of, region_of
 from remuda.resources.ipv4 import parse_prefix
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
-    new_metadata,
+    new_tags,
     read_project_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
-from remuda.resources.tags import own_tags, replaced_tags
 
 _ANYWHERE = "0.0.0.0/0"
 _PORT_PROTOCOLS = frozenset({"tcp", "udp"})
-_NETWORK_LABELS = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
 
 
 def new_group(group: str, requested: GroupCreate, network: Network, by: Principal) -> SecurityGroup:
     """Return the object of a new security group in the project and region of its network, or raise an error."""
     rules = _stored_rules(requested.spec)
-    check_tags(requested.metadata.tags)
-    scope = {label: network.metadata.labels[label] for label in _NETWORK_LABELS}
-    scope |= {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
-    metadata = new_metadata(group, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return SecurityGroup(
-        metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
-        spec=SecurityGroupSpec(rules=rules, tags=own_tags(stored_tags(requested.metadata), by)),
+        metadata=child_metadata(group, requested.metadata, network, by),
+        spec=SecurityGroupSpec(rules=rules, tags=new_tags(requested.metadata, by)),
     )
 
 
 def changed_group(group: SecurityGroup, requested: GroupUpdate, by: Principal, now: datetime) -> SecurityGroup:
     """Return a security group with its writable fields replaced, or raise an error."""
     rules = _stored_rules(requested.spec)
-    check_tags(requested.metadata.tags)
-    tags = replaced_tags(group.spec.tags, stored_tags(requested.metadata), by)
+    tags = updated_tags(group.spec.tags, requested.metadata, by)
     return replace(
         group,
         metadata=changed_metadata(group.metadata, requested.metadata, by.subject, now),
@@ -150,7 +140,7 @@ def read_group(group: SecurityGroup) -> SecurityGroupRead:
     return SecurityGroupRead(
         metadata=read_project_metadata(group.metadata, group.spec.tags, group.status.conditions),
         spec=writable_group(group).spec,
-        status=GroupStatusRead(region_id=regional.region_of(group), network_id=regional.network_of(group)),
+        status=GroupStatusRead(region_id=region_of(group), network_id=network_of(group)),
     )
 
 

@@ -11,7 +11,7 @@ from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
 from remuda.kernel.fields import common_fields
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
-from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import (
     AddressPair,
     LastAppliedSpec,
@@ -24,6 +24,7 @@ from remuda.region.kinds.servers import (
     ServerSpec,
     drift_of,
 )
+from remuda.region.networks.rules import child_metadata
 from remuda.region.servers.schema import (
     NetworkingWire,
     ReplaceWrite,
@@ -36,19 +37,17 @@ from remuda.region.servers.schema import (
     SshInjectionWire,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import network_of, region_of
 from remuda.resources.crud import each_once
 from remuda.resources.ipv4 import find_prefix, hinted
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
-    new_metadata,
+    new_tags,
     read_project_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
-from remuda.resources.tags import own_tags, relabelled, replaced_tags, tag_labels
+from remuda.resources.tags import relabelled, tag_labels
 
 _AUTHORITY, _INJECTION, _USER_DATA = "ssh_certificate_authority_id", "ssh_injection", "user_data"
 _created = common_fields(ServerCreateSpec, ServerSpec, without=(_AUTHORITY, _INJECTION, _USER_DATA))
@@ -110,17 +109,10 @@ def user_data_of(spec: ServerSpec) -> str:
 
 
 def new_server(desired: ServerCreate, network: Network, by: Principal, *, operation: str) -> Server:
-    check_tags(desired.metadata.tags)
-    spec, home = desired.spec, network.metadata.labels
-    where = {
-        label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
-    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.API_V2}
-    name, tags = server_id(network.name, desired.metadata.name), own_tags(stored_tags(desired.metadata), by)
-    metadata = new_metadata(
-        name, desired.metadata, by, labels=tag_labels(tags) | where, finalizers=(CONTROLLER_FINALIZER,)
-    )
+    spec, tags = desired.spec, new_tags(desired.metadata, by)
+    name = server_id(network.name, desired.metadata.name)
     return Server(
-        metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
+        metadata=child_metadata(name, desired.metadata, network, by, tag_labels=tag_labels(tags)),
         spec=_networked(
             ServerSpec(
                 **_created(spec),
@@ -139,8 +131,7 @@ def new_server(desired: ServerCreate, network: Network, by: Principal, *, operat
 
 def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: datetime) -> Server:
     """Return a server with all writable fields replaced."""
-    check_tags(desired.metadata.tags)
-    tags = replaced_tags(server.spec.tags, stored_tags(desired.metadata), by)
+    tags = updated_tags(server.spec.tags, desired.metadata, by)
     spec = replace(
         server.spec,
         **_updated(desired.spec),
@@ -152,7 +143,7 @@ def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: da
     return replace(
         server,
         metadata=replace(metadata, labels=relabelled(metadata.labels, server.spec.tags, tags)),
-        spec=_networked(spec, regional.network_of(server), desired.spec.networking),
+        spec=_networked(spec, network_of(server), desired.spec.networking),
     )
 
 
@@ -200,8 +191,8 @@ def read_server(server: Server) -> ServerRead:
         metadata=read_project_metadata(server.metadata, spec.tags, status.conditions),
         spec=_read_spec(spec),
         status=ServerStatusRead(
-            region_id=regional.region_of(server),
-            network_id=regional.network_of(server),
+            region_id=region_of(server),
+            network_id=network_of(server),
             ssh_certificate_authority_id=spec.ssh_certificate_authority_id,
             ssh_injection=spec.ssh_injection or "identityKeypair",
             infrastructure_ref=spec.infrastructure_ref,
