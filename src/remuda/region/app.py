@@ -33,8 +33,7 @@ from remuda.region.loadbalancers import routes as load_balancers
 from remuda.region.loadbalancers import sagas as balancer_sagas
 from remuda.region.loadbalancers.service import LoadBalancers
 from remuda.region.monitor.inventory import Owners
-from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.monitor.monitor import Monitor
+from remuda.region.monitor.monitor import new_monitor
 from remuda.region.monitor.orphans import orphan_guard
 from remuda.region.networks import controller as network_controllers
 from remuda.region.networks import routes as networks
@@ -137,14 +136,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = StorageClassSync(ports.store, self.providers, clock=ports.clock)
-        self._monitor = Monitor(
-            ports.reconcile_ports,
-            ports.log,
-            self.providers,
-            self.running_controllers["servers"].enqueue,
-            metrics=MonitorMetrics(ports.metrics),
-            settings=ports.settings,
-        )
+        self._monitor = new_monitor(ports, self.providers, self.running_controllers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
         ports = QuotaPorts(store=self.ports.store, identity=self.ports.identity)

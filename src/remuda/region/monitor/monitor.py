@@ -16,10 +16,17 @@ from remuda.region.monitor.inventory import Owners
 from remuda.region.monitor.metrics import CapacityMetrics, MonitorMetrics, ServerCounts
 from remuda.region.monitor.orphans import OrphanSearch, orphan_guard
 from remuda.region.monitor.poller import DigestStore, Poller, PollerPorts
+from remuda.region.ports import RegionPorts
 from remuda.region.servers.status import ServerObserver
 from remuda.region.settings import RegionSettings
 from remuda.resources.conventions import REGION
 from remuda.store.logs import Log
+
+
+def new_monitor(ports: RegionPorts, providers: ProviderRegistry, enqueue: Callable[[str], None]) -> "Monitor":
+    """Return the monitor of the region service; `enqueue` is that of the server controller."""
+    metrics = MonitorMetrics(ports.metrics)
+    return Monitor(ports.reconcile_ports, ports.log, providers, enqueue, metrics=metrics, settings=ports.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
