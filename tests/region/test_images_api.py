@@ -306,5 +306,4 @@ def test_every_operation_of_the_contract_is_there() -> None:
         ("GET", "/api/v1/organizations/{organizationID}/regions/{regionID}/images"),
         ("POST", "/api/v1/organizations/{organizationID}/regions/{regionID}/images"),
         ("DELETE", "/api/v1/organizations/{organizationID}/regions/{regionID}/images/{imageID}"),
-        ("POST", "/api/v2/servers/{serverID}/snapshot"),
     }

@@ -65,6 +65,10 @@ async def owned(environment: RegionEnvironment) -> list[CloudImage]:
     return [each for each in await images.images() if each.organization]
 
 
+def test_the_operation_of_the_contract_is_there() -> None:
+    assert ("POST", "/api/v2/servers/{serverID}/snapshot") in {(each.method, each.path) for each in server_api.ROUTES}
+
+
 async def test_a_snapshot_is_described_by_what_its_server_was_made_of(
     region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
