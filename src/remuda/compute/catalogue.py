@@ -6,11 +6,18 @@ from functools import partial
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context
-from remuda.compute.names import REGION, REGIONS, OrganizationPath, OrganizationRegionPath, permission
+from remuda.compute.names import REGION, REGIONS, permission
 from remuda.compute.ports import RegionClient
 from remuda.compute.settings import ComputeSettings
 from remuda.http.routes import AnyRoute, Route
-from remuda.resources.schema import FlavorRead, ImageRead, RegionRead, VersionRead
+from remuda.resources.schema import (
+    FlavorRead,
+    ImageRead,
+    OrganizationPath,
+    OrganizationRegionPath,
+    RegionRead,
+    VersionRead,
+)
 from remuda.resources.service_info import (
     OpenIdProtectedResource,
     protected_resource,
@@ -32,7 +39,7 @@ def usable_flavors(flavors: Iterable[FlavorRead]) -> list[FlavorRead]:
 
 
 def is_for_instances(image: ImageRead) -> bool:
-    """Tell whether an image is meant for instances; one with Kubernetes is for cluster nodes."""
+    """Return whether an image is meant for instances; one with Kubernetes is for cluster nodes."""
     return _KUBERNETES not in image.spec.software_versions
 
 

@@ -13,19 +13,6 @@ INSTANCE = f"{INSTANCES}/{{instanceID}}"
 """One instance."""
 
 
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
-
-    organization: Id
-
-
-class OrganizationRegionPath(Parameters, frozen=True, rename={"organization": "organizationID", "region": "regionID"}):
-    """A region, as an organization sees it."""
-
-    organization: Id
-    region: Id
-
-
 class InstancePath(Parameters, frozen=True, rename={"instance": "instanceID"}):
     """An instance."""
 

@@ -16,11 +16,12 @@ from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protect
 from remuda.compute.names import permission
 from remuda.http.responses import Rendered, check_if_match, etag_of
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import Id, Parameters, Wire
+from remuda.http.schema import Id, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.quota.ports import QuotaLedger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
 from remuda.resources.crud import audit_records, find, retry_on_conflict
+from remuda.resources.schema import OrganizationPath
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -36,10 +37,9 @@ class ProjectPolicySchema(Wire, frozen=True, kw_only=True, omit_defaults=False):
     ] = False
 
 
-class PolicyPath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
+class PolicyPath(OrganizationPath, frozen=True, rename={"project": "projectID"}):
     """A project."""
 
-    organization: Id
     project: Id
 
 

@@ -12,19 +12,6 @@ REGIONS = "/api/v2/regions"
 REGION = f"{REGIONS}/{{regionID}}"
 
 
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
-
-    organization: Id
-
-
-class OrganizationRegionPath(Parameters, frozen=True, rename={"organization": "organizationID", "region": "regionID"}):
-    """A region, below an organization."""
-
-    organization: Id
-    region: Id
-
-
 class RegionPath(Parameters, frozen=True, rename={"region": "regionID"}):
     """A region."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.schema import Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.providers.contract.common import Architecture, ImageState, ProviderType, Vendor, Virtualization
 
 Name = Annotated[
@@ -208,3 +208,15 @@ class ImageRead(Wire, frozen=True):
     metadata: StaticMetadataRead
     spec: ImageSpecRead
     status: ImageStatusRead
+
+
+class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
+    """An organization."""
+
+    organization: Id
+
+
+class OrganizationRegionPath(OrganizationPath, frozen=True, rename={"region": "regionID"}):
+    """A region, below an organization."""
+
+    region: Id

@@ -11,12 +11,10 @@ from remuda.region.names import (
     REGION_OF_ORGANIZATION,
     REGIONS,
     REGIONS_OF_ORGANIZATION,
-    OrganizationPath,
-    OrganizationRegionPath,
     RegionPath,
     permission,
 )
-from remuda.resources.schema import FlavorRead, RegionRead
+from remuda.resources.schema import FlavorRead, OrganizationPath, OrganizationRegionPath, RegionRead
 from remuda.resources.service_info import DAY_S, protected_resource_route, version_route
 
 _PINNED = (

@@ -3,8 +3,8 @@
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.images import schema
 from remuda.region.images.service import Images
-from remuda.region.names import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath, permission
-from remuda.resources.schema import ImageRead
+from remuda.region.names import REGION, REGION_OF_ORGANIZATION, RegionPath, permission
+from remuda.resources.schema import ImageRead, OrganizationRegionPath
 from remuda.resources.service_info import DAY_S
 
 IMAGES = f"{REGION}/images"

@@ -7,7 +7,7 @@ import msgspec
 from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import Architecture, ImageState, Virtualization
-from remuda.resources.schema import ImageGpuWire, ImageOsWire, MetadataWrite, SoftwareVersions
+from remuda.resources.schema import ImageGpuWire, ImageOsWire, MetadataWrite, OrganizationRegionPath, SoftwareVersions
 
 _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255, examples=["v1.2.3"])]
@@ -65,11 +65,7 @@ class ImageQuery(Parameters, frozen=True, rename={"organizations": "organization
     status: Annotated[tuple[ImageState, ...], msgspec.Meta(description="Only images in one of these states.")] = ()
 
 
-class ImagePath(
-    Parameters, frozen=True, rename={"organization": "organizationID", "region": "regionID", "image": "imageID"}
-):
+class ImagePath(OrganizationRegionPath, frozen=True, rename={"image": "imageID"}):
     """An image of an organization in a region."""
 
-    organization: Id
-    region: Id
     image: Id

@@ -35,7 +35,7 @@ from remuda.store.contract import Store
 
 
 def is_available(image: CloudImage, organization: str) -> bool:
-    """Tell whether an organization may use an image."""
+    """Return whether an organization may use an image."""
     return image.organization in {"", organization}
 
 
