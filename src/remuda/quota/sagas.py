@@ -372,9 +372,9 @@ async def roll_back_create(
     belongs to it, its deletion stays pending until that one is removed.
     """
     while (found := await find(store, kind, name)) is not None and is_own(found):
-        left = tuple(each for each in found.metadata.finalizers if each != CONTROLLER_FINALIZER)
+        remaining = tuple(each for each in found.metadata.finalizers if each != CONTROLLER_FINALIZER)
         try:
-            freed = await store.update(replace(found, metadata=replace(found.metadata, finalizers=left)))
+            freed = await store.update(replace(found, metadata=replace(found.metadata, finalizers=remaining)))
             if not freed.is_deleting:
                 await store.delete(kind, freed.name, uid=freed.uid, version=freed.version)
         except Conflict:

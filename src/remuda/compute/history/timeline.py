@@ -240,7 +240,7 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
 
 
 def is_name_conflict(operation: Operation) -> bool:
-    """Tell whether an operation is a create that was rejected because the name was taken."""
+    """Return whether an operation is a create that was rejected because the name was taken."""
     spec, status = operation.spec, operation.status
     return status.phase == "undone" and status.error is not None and (spec.saga, status.error.code) == NAME_CONFLICT
 
@@ -382,7 +382,7 @@ def _named(facts: dict[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _is_newer(now: _EventData, last: _EventData) -> bool:
-    """Tell whether an event of a controller is the first of its generation."""
+    """Return whether an event of a controller is the first of its generation."""
     return bool(now.reconcile_id) and (now.uid, now.generation) != (last.uid, last.generation)
 
 

@@ -158,7 +158,7 @@ class ServerChanges:
         except PreconditionFailed:
             raise Conflict("Server", server.metadata.id) from None  # likewise
         except ResponseNotStored:
-            raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
+            raise Unavailable("The replacement was requested before and is not visible yet. Try again.") from None
         except RemudaError as error:
             if not error.retry:
                 self._rejections[instance.uid] = rejections + 1
@@ -345,36 +345,36 @@ class Convergence:
     ) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
         try:
-            asked = await self.changes.converge(instance, server)
+            change = await self.changes.converge(instance, server)
         except RemudaError as error:
             return Outcome(rejection_of(error), projected(known, server, self.clock.now()))
-        if asked is not None:
+        if change is not None:
             run.acted = True
-            return self._requested(known, server, asked, run)
+            return self._requested(known, server, change, run)
         return self._in_progress(known, server) if is_in_progress(server) else self._finished(known, server, run)
 
     def _requested(
-        self, instance: ComputeInstance, before: ServerRead, asked: RequestedChange, run: ReconcileContext
+        self, instance: ComputeInstance, before: ServerRead, change: RequestedChange, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
-        now, server = self.clock.now(), asked.server
-        facts = {"fields": list(asked.fields), "server": server.metadata.id}
-        if asked.rebuild is None:
-            entry = run.event(instance, "ServerChanged" if asked.fields else "ReplacementCancelled", **facts)
-            is_all = bool(asked.fields) and is_requested(instance, server)
+        now, server = self.clock.now(), change.server
+        facts = {"fields": list(change.fields), "server": server.metadata.id}
+        if change.rebuild is None:
+            entry = run.event(instance, "ServerChanged" if change.fields else "ReplacementCancelled", **facts)
+            is_all = bool(change.fields) and is_requested(instance, server)
             if is_all and not is_in_progress(server):  # the change does not concern the provider
                 return replace(self._finished(instance, server, run), effect_events=[entry])
             return Outcome(Requeue(POLL_S, message=_CHANGING), projected(instance, server, now), [entry])
         entry = run.event(
             instance,
-            asked.rebuild,
+            change.rebuild,
             **facts,
             flavor=server.spec.flavor_id,
             image=server.spec.image_id,
             was={"flavor": before.spec.flavor_id, "image": before.spec.image_id},
         )
-        begun = with_rebuilding(instance, asked.rebuild, server, now)
-        waiting = Requeue(POLL_S, "Rebuilding", REBUILD_MESSAGES[asked.rebuild])
-        return Outcome(waiting, projected(begun, server, now), [entry])
+        rebuilding = with_rebuilding(instance, change.rebuild, server, now)
+        waiting = Requeue(POLL_S, "Rebuilding", REBUILD_MESSAGES[change.rebuild])
+        return Outcome(waiting, projected(rebuilding, server, now), [entry])
 
     def _in_progress(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
         """Report the progress of region."""

@@ -67,8 +67,8 @@ class InstancePorts(QuotaPorts):
 
 def _charge(work: Work[NewInstance]) -> Charge:
     new, by = work.input, work.input.requester
-    assert by.organization is not None, "it is completed when it is asked for"
-    assert by.project is not None, "it is completed when it is asked for"
+    assert by.organization is not None, "the service completes the payer"
+    assert by.project is not None, "the service completes the payer"
     networking, payer = new.requested.spec.networking, ProjectRef(by.organization, by.project)
     is_public = networking is not None and bool(networking.public_ip)
     return rules.charge_of(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
@@ -77,7 +77,7 @@ def _charge(work: Work[NewInstance]) -> Charge:
 async def _reserve(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
         await reserve(ports.identity, _charge(work), work.input.requester.principal)
-    except AlreadyExists:  # something is held for an instance of this name
+    except AlreadyExists:  # quota is reserved for an instance of this name
         raise await _name_taken(ports, work.input) from None
 
 
@@ -87,14 +87,14 @@ async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
     new = work.input
-    made = rules.new_instance(new.requested, new.region, new.requester.principal, operation=work.id, gpus=new.gpus)
+    desired = rules.new_instance(new.requested, new.region, new.requester.principal, operation=work.id, gpus=new.gpus)
     try:
-        found = await ports.store.create(made)
+        found = await ports.store.create(desired)
     except AlreadyExists:
-        there = await find(ports.store, ComputeInstance, made.name)
-        if there is None or there.spec.operation != work.id:
+        existing = await find(ports.store, ComputeInstance, desired.name)
+        if existing is None or existing.spec.operation != work.id:
             raise await _name_taken(ports, new) from None
-        found = there
+        found = existing
     work.about.uid = found.uid
 
 

@@ -32,14 +32,14 @@ def missing_labels(instance: ComputeInstance) -> str:
 
 def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, str]:
     """Return the labels that differ from the scope of a server, with their right values."""
-    there = {
+    expected = {
         labels.ORGANIZATION: server.metadata.organization_id,
         labels.PROJECT: server.metadata.project_id,
         labels.REGION: server.status.region_id,
         labels.NETWORK: server.status.network_id,
     }
     found = instance.metadata.labels
-    return {label: value for label, value in there.items() if found.get(label) != value}
+    return {label: value for label, value in expected.items() if found.get(label) != value}
 
 
 def displacement(instance: ComputeInstance, server: ServerRead) -> str:

@@ -106,7 +106,7 @@ class TtlCache(Generic[ValueT]):
                 self._fresh_until = self._clock.monotonic() + self._ttl.fresh_s
 
     def _is_current(self) -> bool:
-        """Tell whether the present task is the load that counts, and was not invalidated."""
+        """Return whether the present task is the load that counts, and was not invalidated."""
         return self._loading is asyncio.current_task()
 
     def _end_load(self, loading: asyncio.Task[ValueT]) -> None:
@@ -140,7 +140,7 @@ def need(capability: CapabilityT | None) -> CapabilityT:
 
 
 def is_visible(region: Region, principal: Principal) -> bool:
-    """Tell whether a region is visible to a caller."""
+    """Return whether a region is visible to a caller."""
     organizations, access = region.spec.organizations, principal.access
     return (
         not organizations

@@ -29,7 +29,7 @@ ABANDONED_EVENT = "Abandoned"
 
 
 def is_abandoned(resource: Resource) -> bool:
-    """Tell whether the resources of an object stay at the provider when the object is deleted."""
+    """Return whether the resources of an object stay at the provider when the object is deleted."""
     return ABANDONED in resource.metadata.annotations
 
 

@@ -27,7 +27,7 @@ from remuda.store.objects import Resource
 
 
 def is_as_desired(port: CloudPort, server: Server) -> bool:
-    """Tell whether a port has the security groups, sources and public address that its server requests.
+    """Return whether a port has the security groups, sources and public address that its server requests.
 
     A late call may have reverted it, and no poll finds that, since a port has no version.
     """
@@ -70,7 +70,7 @@ class Inventory:
     remove: Callable[[Handle], Awaitable[None]]
     handle_of: Callable[[Any], Handle] = _handle_of_spec
     is_as_desired: Callable[[Any, Any], bool] = _always
-    """Tells whether one is as its object requests, for a type that is compared nowhere else."""
+    """Returns whether one is as its object requests, for a type that is compared nowhere else."""
 
     async def pages(self) -> AsyncGenerator[Sequence[tuple[Handle, Any]], None]:
         """Yield all of them with their handles."""

@@ -64,7 +64,7 @@ class Digests:
             del self._pending[part]
 
     def agrees(self, other: "Digests", name: str) -> bool:
-        """Tell whether all servers in the part of this one have the same versions in both."""
+        """Return whether all servers in the part of this one have the same versions in both."""
         part = _part(name)
         return self._sums[part] == other.of_part(part) != 0
 

@@ -68,7 +68,7 @@ def annotated(resource: ResourceT, name: str, value: str) -> ResourceT:
 
 
 def needs_reset(server: Server) -> bool:
-    """Tell whether a server has failed creates or a failed rebuild."""
+    """Return whether a server has failed creates or a failed rebuild."""
     status = server.status
     has_failed_rebuild = status.rebuild is not None and status.rebuild.state == "Failed"
     return bool(status.provider_create_failures) or has_failed_rebuild
@@ -108,13 +108,13 @@ def port_of(orphan: Orphan) -> Handle:
     return Handle(orphan.spec.tenancy, port_name(orphan.spec.object_id, orphan.spec.object_uid))
 
 
-def check_network(orphan: Orphan, network: Network, home: Identity, port: CloudPort | None) -> CloudPort:
+def check_network(orphan: Orphan, network: Network, identity: Identity, port: CloudPort | None) -> CloudPort:
     """Return the port of an orphan; raise Invalid if it is not on this network at its provider."""
-    is_here = region_of(network) == region_of(orphan) and tenancy_of(home.metadata) == orphan.spec.tenancy
+    is_here = region_of(network) == region_of(orphan) and tenancy_of(identity.metadata) == orphan.spec.tenancy
     if (
         network.is_deleting
         or not is_here
-        or (port is not None and port.spec.network != network_handle(network, home).name)
+        or (port is not None and port.spec.network != network_handle(network, identity).name)
     ):
         raise Invalid(
             "networkId",
@@ -155,27 +155,27 @@ KIND_OF: Mapping[RecoverableKind, type[Resource]] = {
 """Kinds of objects that have resources at a provider."""
 
 
-def resources_of(resource: Resource, home: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
+def resources_of(resource: Resource, identity: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:
     """Yield the resources that an object may have; none in a tenancy if its identity is gone, which is deleted last."""
     match resource:
         case Identity():
             yield "tenancy", Handle("", tenancy_of(resource.metadata))
         case FileStorage():
             yield "storage", Handle("", storage_name(resource.name, resource.uid))
-        case _ if home is not None:
-            yield from _in_tenancy(resource, home)
+        case _ if identity is not None:
+            yield from _in_tenancy(resource, identity)
 
 
-def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[EventSubject, Handle]]:
+def _in_tenancy(resource: Resource, identity: Identity) -> Iterator[tuple[EventSubject, Handle]]:
     match resource:
         case Server():
             replacement = resource.status.replacement or ReplacementStatus()
             for number in range(replacement.completed, max(replacement.started, resource.spec.replacement) + 1):
-                yield "server", server_handle(resource, home, number)
-            yield "port", port_handle(resource, home)
+                yield "server", server_handle(resource, identity, number)
+            yield "port", port_handle(resource, identity)
         case Network():
-            yield "network", network_handle(resource, home)
+            yield "network", network_handle(resource, identity)
         case SecurityGroup():
-            yield "group", group_handle(resource, home)
+            yield "group", group_handle(resource, identity)
         case LoadBalancer():
-            yield "balancer", Handle(tenancy_of(home.metadata), balancer_name(resource.name, resource.uid))
+            yield "balancer", Handle(tenancy_of(identity.metadata), balancer_name(resource.name, resource.uid))

@@ -163,14 +163,16 @@ class Recovery:
         await retry_on_conflict(write)
 
     async def _find_lost(self, record: Orphan, network: Network) -> rules.LostServer:
-        home = await self.store.get(Identity, identity_of(network))
+        identity = await self.store.get(Identity, identity_of(network))
         provider = (await self.providers.get(region_of(record))).provider
         found = await need(provider.servers).find_server(record.spec.handle)
         if found is None:
             raise NotFound("server at the provider", record.spec.provider_name)
         if found.state == "removing":
             raise Invalid("orphan", "is being deleted at its provider", remedy="create a new server")
-        port = rules.check_network(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
+        port = rules.check_network(
+            record, network, identity, await need(provider.ports).find_port(rules.port_of(record))
+        )
         return rules.LostServer(orphan=record, network=network, found=found, port=port)
 
     async def _groups(self, names: Sequence[str]) -> list[str]:
@@ -192,8 +194,8 @@ class Recovery:
 
         The monitor releases the address when the absence is confirmed, and drops the record.
         """
-        home = found.metadata.labels.get(IDENTITY)
-        identity = None if home is None else await find(self.store, Identity, home)
+        label = found.metadata.labels.get(IDENTITY)
+        identity = None if label is None else await find(self.store, Identity, label)
         region, now = region_of(found), self.clock.now()
         for subject, handle in resources_of(found, identity):
             if subject in ADDRESSED_SUBJECTS or await self._may_exist(region, subject, handle):
@@ -202,7 +204,7 @@ class Recovery:
                     await self.store.create(record)
 
     async def _may_exist(self, region: str, subject: EventSubject, handle: Handle) -> bool:
-        """Tell whether a provider has a resource, or does not respond: the monitor checks again."""
+        """Return whether a provider has a resource, or does not respond: the monitor checks again."""
         try:
             inventory = find_inventory((await self.providers.get(region)).provider, subject)
             return inventory is not None and await inventory.find(handle) is not None

@@ -95,7 +95,7 @@ class CapacityReservations:
             creating.discard(server.name)
 
     async def _is_free(self, server: Server, cloud: RegionProvider) -> bool:
-        """Tell whether the free capacity exceeds the reservations of others.
+        """Return whether the free capacity exceeds the reservations of others.
 
         These are read before and after it: meanwhile one server may be created, and another reservation made.
         """
@@ -118,7 +118,7 @@ class CapacityReservations:
 
 
 def _is_waiting(server: Server | None, key: str) -> bool:
-    """Tell whether a server with a reservation still needs it."""
+    """Return whether a server with a reservation still needs it."""
     if server is None or capacity_key(server) != key:
         return False
     return (server.status.replacement or ReplacementStatus()).completed < server.spec.replacement

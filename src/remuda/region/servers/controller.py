@@ -65,7 +65,7 @@ ProviderDeletion = tuple[Handle, _Find, _Remove]
 """Handle of a resource, and the calls that find and delete it."""
 
 
-def deletions_of(server: Server, cloud: RegionProvider, home: Identity) -> list[ProviderDeletion]:
+def deletions_of(server: Server, cloud: RegionProvider, identity: Identity) -> list[ProviderDeletion]:
     """Return the deletions of the resources that a server may have, in order."""
     replacement = server.status.replacement or ReplacementStatus()
     servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
@@ -77,9 +77,11 @@ def deletions_of(server: Server, cloud: RegionProvider, home: Identity) -> list[
             await delete_stale_server(port, cloud)
             raise
 
-    handles = [server_handle(server, home, number) for number in range(replacement.completed, replacement.started + 1)]
+    handles = [
+        server_handle(server, identity, number) for number in range(replacement.completed, replacement.started + 1)
+    ]
     deletions: list[ProviderDeletion] = [(each, servers.find_server, servers.remove_server) for each in handles]
-    return [*deletions, (port_handle(server, home), ports.find_port, remove_port)]
+    return [*deletions, (port_handle(server, identity), ports.find_port, remove_port)]
 
 
 async def delete_stale_server(port: Handle, cloud: RegionProvider, *, older_than: str | None = None) -> None:
@@ -122,7 +124,7 @@ class _Dependencies:
     """Objects and provider that a server is created with."""
 
     cloud: RegionProvider
-    home: Identity
+    identity: Identity
     network: Network
     groups: Sequence[SecurityGroup]
 
@@ -138,33 +140,33 @@ class ServerController:
     create_attempts: int = 3
 
     async def provision(self, server: Server, run: ReconcileContext) -> Step:
-        site = await self._dependencies(server)
-        if isinstance(site, Blocked):
-            return site
+        dependencies = await self._dependencies(server)
+        if isinstance(dependencies, Blocked):
+            return dependencies
         replacement = server.status.replacement or ReplacementStatus()
         if replacement.started < server.spec.replacement:
-            return await self._start_replacement(server, site, replacement)
+            return await self._start_replacement(server, dependencies, replacement)
         if replacement.completed < replacement.started and replacement.predecessors_deleted < replacement.started:
             run.acted = True
-            return await self._delete_replaced(server, site, replacement)
-        port = await self._port(server, site, run)
+            return await self._delete_replaced(server, dependencies, replacement)
+        port = await self._port(server, dependencies, run)
         if not isinstance(port, CloudPort):
             return port
-        handle = server_handle(server, site.home, replacement.started)
-        if _may_exist(server, handle, site.cloud):
-            found = await need(site.cloud.provider.servers).find_server(handle)
+        handle = server_handle(server, dependencies.identity, replacement.started)
+        if _may_exist(server, handle, dependencies.cloud):
+            found = await need(dependencies.cloud.provider.servers).find_server(handle)
             if found is not None:
-                return await self._converge(server, site, port, found, run)
-        return await self._create(server, site, port, replacement, run)
+                return await self._converge(server, dependencies, port, found, run)
+        return await self._create(server, dependencies, port, replacement, run)
 
     async def deprovision(self, server: Server, run: ReconcileContext) -> Result:
         """Delete the server, its port and its address. An abandoned one stays at the provider and keeps its address."""
         if is_abandoned(server):
             return Done()
-        home = await find(self.store, Identity, identity_of(server))
-        if home is not None:
+        identity = await find(self.store, Identity, identity_of(server))
+        if identity is not None:
             cloud = await self.providers.get(region_of(server))
-            waiting = await delete_all(deletions_of(server, cloud, home), cloud)
+            waiting = await delete_all(deletions_of(server, cloud, identity), cloud)
             if waiting is not None:
                 run.acted = True
                 return waiting
@@ -178,27 +180,30 @@ class ServerController:
         groups = [await self.store.get(SecurityGroup, group.id) for group in server.spec.security_groups]
         if not all(group.is_deleting or is_provisioned(group) for group in groups):
             return Blocked("DependencyNotReady", "the security groups are not provisioned yet")
-        home, cloud = await self.store.get(Identity, identity_of(server)), await self.providers.get(region_of(server))
+        identity, cloud = (
+            await self.store.get(Identity, identity_of(server)),
+            await self.providers.get(region_of(server)),
+        )
         for group in groups:  # a deleting group waits for this server, so it still exists if it ever did
             if (
                 group.is_deleting
-                and await need(cloud.provider.security_groups).find_group(group_handle(group, home)) is None
+                and await need(cloud.provider.security_groups).find_group(group_handle(group, identity)) is None
             ):
                 return Blocked("DependencyNotReady", "a security group is being deleted: remove it from the server")
-        return _Dependencies(cloud, home, network, groups)
+        return _Dependencies(cloud, identity, network, groups)
 
-    async def _port(self, server: Server, site: _Dependencies, run: ReconcileContext) -> CloudPort | Step:
+    async def _port(self, server: Server, dependencies: _Dependencies, run: ReconcileContext) -> CloudPort | Step:
         """Return the port as desired, or the result of a step towards it."""
         address = await find_address(self.store, server)
         if address is None:
             run.acted = True
             reserve = allocate_address if server.spec.adopted is None else reserve_adopted_address
-            address = await reserve(self.store, site.network, server)
+            address = await reserve(self.store, dependencies.network, server)
         if address is None:
             return Blocked(ADDRESSES_EXHAUSTED, "the network has no free address: delete a server, or use another")
-        desired = desired_port(server, site.home, site.network, site.groups, address)
-        ports = need(site.cloud.provider.ports)
-        if _may_exist(server, desired.handle, site.cloud):
+        desired = desired_port(server, dependencies.identity, dependencies.network, dependencies.groups, address)
+        ports = need(dependencies.cloud.provider.ports)
+        if _may_exist(server, desired.handle, dependencies.cloud):
             found = await ports.find_port(desired.handle)
             if found is not None and found.spec == desired:
                 return found
@@ -213,37 +218,37 @@ class ServerController:
     async def _create(
         self,
         server: Server,
-        site: _Dependencies,
+        dependencies: _Dependencies,
         port: CloudPort,
         replacement: ReplacementStatus,
         run: ReconcileContext,
     ) -> Step:
         authority = await self._authority(server)
-        desired = desired_server(server, site.home, authority, replacement.started)
+        desired = desired_server(server, dependencies.identity, authority, replacement.started)
         existed = bool(server.status.provider_id) and replacement.completed == replacement.started
-        if existed and not site.cloud.absence.record_missing(desired.handle):
+        if existed and not dependencies.cloud.absence.record_missing(desired.handle):
             message = "confirming that the server disappeared from the provider"
-            return Requeue(site.cloud.absence.delay_s, "ServerMissing", message)
+            return Requeue(dependencies.cloud.absence.delay_s, "ServerMissing", message)
         missing = absent(server, self.clock.now()) if existed else server
-        servers = need(site.cloud.provider.servers)
+        servers = need(dependencies.cloud.provider.servers)
         try:
             if replacement.completed == replacement.started:
-                await self.capacity.check_capacity(server, site.cloud)
+                await self.capacity.check_capacity(server, dependencies.cloud)
             with self.capacity.creating(server):
                 created = await servers.create_server(desired)
         except AlreadyExists:  # an earlier create took effect and was not stored; or a read was stale
             found = await servers.find_server(desired.handle)
             waiting = Requeue(RECHECK_S, message="the server is being created")
-            return waiting if found is None else await self._converge(server, site, port, found, run)
+            return waiting if found is None else await self._converge(server, dependencies, port, found, run)
         except InUse:
-            await delete_stale_server(port.spec.handle, site.cloud, older_than=desired.handle.name)
+            await delete_stale_server(port.spec.handle, dependencies.cloud, older_than=desired.handle.name)
             return Requeue(RECHECK_S, message="an old server behind the port is being deleted")
         except NoCapacity:
             return Outcome(Failed("NoCapacity", "the region has no capacity for this flavor"), missing)
         except (NotFound, Rejected, WrongState):
             message = "the provider does not offer the flavor, image or host any more"
             return Outcome(Failed("ProviderRejected", message), missing)
-        site.cloud.absence.clear(desired.handle)
+        dependencies.cloud.absence.clear(desired.handle)
         event = run.event(server, "Recreated" if existed else "Created", flavor=desired.flavor, image=desired.image)
         updated = observed(server, created, port, self.clock.now())
         updated = with_status(
@@ -253,7 +258,7 @@ class ServerController:
             replacement=completed_replacement(replacement),
             provider_create_retrying=False,
         )
-        result = settled_result(created) or Requeue(site.cloud.wait_s, message="the server is starting")
+        result = settled_result(created) or Requeue(dependencies.cloud.wait_s, message="the server is starting")
         return self._with_drift(Outcome(result, updated, [event]), created)
 
     def _with_drift(self, outcome: Outcome[Server], found: CloudServer) -> Outcome[Server]:
@@ -261,14 +266,14 @@ class ServerController:
         return dataclasses.replace(outcome, resource=with_drift(outcome.resource, found, self.clock.now()))
 
     async def _converge(
-        self, server: Server, site: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
+        self, server: Server, dependencies: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
         """Converge a server that exists at the provider."""
-        site.cloud.absence.clear(found.handle)
-        return self._with_drift(await self._repair(server, site, port, found, run), found)
+        dependencies.cloud.absence.clear(found.handle)
+        return self._with_drift(await self._repair(server, dependencies, port, found, run), found)
 
     async def _repair(
-        self, server: Server, site: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
+        self, server: Server, dependencies: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
         updated = observed(server, found, port, self.clock.now())
         replacement = updated.status.replacement or ReplacementStatus()
@@ -284,21 +289,23 @@ class ServerController:
         if is_another:  # the server that failed is gone
             updated = with_status(updated, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
-            servers = need(site.cloud.provider.servers)
+            servers = need(dependencies.cloud.provider.servers)
             return await retry_create(updated, found, servers, run, attempts=self.create_attempts)
         if found.launched is not None:
             updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
         if applied != server.spec.image.id or updated.status.rebuild is not None:
-            desired = desired_server(server, site.home, await self._authority(server), replacement.started)
-            return await rebuild(updated, found, site.cloud, run, user_data=desired.user_data)
-        result = settled_result(found) or Requeue(site.cloud.wait_s, message=f"the server is {found.state}")
+            desired = desired_server(server, dependencies.identity, await self._authority(server), replacement.started)
+            return await rebuild(updated, found, dependencies.cloud, run, user_data=desired.user_data)
+        result = settled_result(found) or Requeue(dependencies.cloud.wait_s, message=f"the server is {found.state}")
         return Outcome(result, updated)
 
-    async def _start_replacement(self, server: Server, site: _Dependencies, replacement: ReplacementStatus) -> Step:
+    async def _start_replacement(
+        self, server: Server, dependencies: _Dependencies, replacement: ReplacementStatus
+    ) -> Step:
         """Start a replacement if there is capacity for it. Until that is stored, the replacement can be cancelled."""
         numbers = range(replacement.completed, replacement.started + 1)
-        old = [server_handle(server, site.home, number) for number in numbers]
-        if not await self.capacity.reserve(server, site.cloud, old):
+        old = [server_handle(server, dependencies.identity, number) for number in numbers]
+        if not await self.capacity.reserve(server, dependencies.cloud, old):
             return Failed("NoCapacity", "the region has no capacity for the new flavor: the old server is kept")
         started = with_status(
             server,
@@ -308,11 +315,18 @@ class ServerController:
         )
         return Outcome(Requeue(0, message=_REPLACING), started)
 
-    async def _delete_replaced(self, server: Server, site: _Dependencies, replacement: ReplacementStatus) -> Step:
+    async def _delete_replaced(
+        self, server: Server, dependencies: _Dependencies, replacement: ReplacementStatus
+    ) -> Step:
         """Delete the servers that a replacement supersedes; there may be several after a lost create."""
-        servers = need(site.cloud.provider.servers)
-        old = [server_handle(server, site.home, number) for number in range(replacement.completed, replacement.started)]
-        waiting = await delete_all([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
+        servers = need(dependencies.cloud.provider.servers)
+        old = [
+            server_handle(server, dependencies.identity, number)
+            for number in range(replacement.completed, replacement.started)
+        ]
+        waiting = await delete_all(
+            [(each, servers.find_server, servers.remove_server) for each in old], dependencies.cloud
+        )
         if isinstance(waiting, Requeue):
             return dataclasses.replace(waiting, reason="Provisioning", message=f"{_REPLACING}: the old one is deleted")
         cleared = with_status(server, replacement=replace(replacement, predecessors_deleted=replacement.started))
@@ -324,7 +338,7 @@ class ServerController:
 
 
 def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
-    """Tell whether to look for a resource before it is created; else AlreadyExists would report it."""
+    """Return whether to look for a resource before it is created; else AlreadyExists would report it."""
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
 
 

@@ -111,22 +111,22 @@ def replacement_numbers(server: Server) -> range:
     return range(server.cloud_number(replacement.completed), server.cloud_number(last) + 1)
 
 
-def port_handle(server: Server, home: Identity) -> Handle:
-    return Handle(tenancy_of(home.metadata), port_name(server.name, server.cloud_uid))
+def port_handle(server: Server, identity: Identity) -> Handle:
+    return Handle(tenancy_of(identity.metadata), port_name(server.name, server.cloud_uid))
 
 
-def server_handle(server: Server, home: Identity, replacement: int) -> Handle:
+def server_handle(server: Server, identity: Identity, replacement: int) -> Handle:
     name = server_name(server.name, server.cloud_uid, server.cloud_number(replacement))
-    return Handle(tenancy_of(home.metadata), name)
+    return Handle(tenancy_of(identity.metadata), name)
 
 
 def desired_port(
-    server: Server, home: Identity, network: Network, groups: Sequence[SecurityGroup], address: Address
+    server: Server, identity: Identity, network: Network, groups: Sequence[SecurityGroup], address: Address
 ) -> CloudPortSpec:
     pairs = server.spec.networks[0].allowed_address_pairs
     return CloudPortSpec(
-        handle=port_handle(server, home),
-        network=network_handle(network, home).name,
+        handle=port_handle(server, identity),
+        network=network_handle(network, identity).name,
         address=address.spec.ip,
         mac=address.spec.mac,
         groups=tuple(group_name(group.name, group.uid) for group in groups),
@@ -136,12 +136,12 @@ def desired_port(
 
 
 def desired_server(
-    server: Server, home: Identity, authority: SSHCertificateAuthority | None, replacement: int
+    server: Server, identity: Identity, authority: SSHCertificateAuthority | None, replacement: int
 ) -> CloudServerSpec:
     spec = server.spec
     user_data = read_user_data(user_data_of(spec))
     return CloudServerSpec(
-        handle=server_handle(server, home, replacement),
+        handle=server_handle(server, identity, replacement),
         hostname=server.metadata.labels[NAME],
         flavor=spec.flavor_id,
         image=spec.image.id,

@@ -143,22 +143,22 @@ class ServerObserver:
             found = await find(self.store, Server, server)
             if found is None:
                 return None
-            home = await find(self.store, Identity, identity_of(found))
-            if home is None:
+            identity = await find(self.store, Identity, identity_of(found))
+            if identity is None:
                 return None
-            updated = await self._observed(found, home)
+            updated = await self._observed(found, identity)
             if updated is None or updated.status == found.status:
                 return updated
             return await self.store.update_status(updated)
 
         return await retry_on_conflict(write)
 
-    async def _observed(self, server: Server, home: Identity) -> Server | None:
+    async def _observed(self, server: Server, identity: Identity) -> Server | None:
         provider = (await self.providers.get(region_of(server))).provider
         replacement = server.status.replacement or ReplacementStatus()
-        found = await need(provider.servers).find_server(server_handle(server, home, replacement.started))
+        found = await need(provider.servers).find_server(server_handle(server, identity, replacement.started))
         if found is None:
             return None
-        port = await need(provider.ports).find_port(port_handle(server, home))
+        port = await need(provider.ports).find_port(port_handle(server, identity))
         now = self.clock.now()
         return with_drift(observed(server, found, port, now), found, now)
