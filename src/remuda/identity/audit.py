@@ -32,9 +32,10 @@ from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Rendered
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import Id, PageQuery, Wire
-from remuda.identity.names import ORGANIZATION, OrganizationPath, permission
+from remuda.identity.names import ORGANIZATION, permission
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.sealing import Sealer
+from remuda.resources.schema import OrganizationPath
 from remuda.store.logs import Entry, Log
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]

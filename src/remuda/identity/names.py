@@ -1,18 +1,13 @@
 """API paths and permission names of identity."""
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.schema import Id, Parameters
+from remuda.http.schema import Id
+from remuda.resources.schema import OrganizationPath
 
 ORGANIZATIONS = "/api/v1/organizations"
 ORGANIZATION = f"{ORGANIZATIONS}/{{organizationID}}"
 PROJECTS = f"{ORGANIZATION}/projects"
 PROJECT = f"{PROJECTS}/{{projectID}}"
-
-
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """Path of an organization."""
-
-    organization: Id
 
 
 class ProjectPath(OrganizationPath, frozen=True, rename={"project": "projectID"}):

@@ -4,9 +4,10 @@ from functools import partial
 
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
-from remuda.identity.names import ORGANIZATION, PROJECT, OrganizationPath, ProjectPath, permission
+from remuda.identity.names import ORGANIZATION, PROJECT, ProjectPath, permission
 from remuda.identity.quotas import rules, schema
 from remuda.identity.quotas.service import Allocations, QuotaLimits
+from remuda.resources.schema import OrganizationPath
 
 _ALLOCATION = f"{PROJECT}/allocations/{{allocationID}}"
 

@@ -2,9 +2,10 @@
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import ListQuery, Nothing
-from remuda.identity.names import ORGANIZATION, OrganizationPath
+from remuda.identity.names import ORGANIZATION
 from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead
 from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Permissions
+from remuda.resources.schema import OrganizationPath
 
 ACL: Route[Permissions, Nothing, Nothing, Nothing, AclRead] = Route(
     method="GET",

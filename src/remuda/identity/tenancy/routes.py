@@ -5,18 +5,11 @@ from functools import partial
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import ListQuery
-from remuda.identity.names import (
-    ORGANIZATION,
-    ORGANIZATIONS,
-    PROJECT,
-    PROJECTS,
-    OrganizationPath,
-    ProjectPath,
-    permission,
-)
+from remuda.identity.names import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, ProjectPath, permission
 from remuda.identity.tenancy import schema
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW, PROVIDER_VIEW
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
+from remuda.resources.schema import OrganizationPath
 from remuda.resources.service_info import version_route
 
 _REFERENCE = f"{PROJECT}/references/{{reference}}"

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Wire
-from remuda.identity.names import OrganizationPath, ProjectPath
+from remuda.identity.names import ProjectPath
 from remuda.kernel.secrets import Secret
-from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead
+from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead, OrganizationPath
 
 OrganizationType = Literal["adhoc", "domain"]
 """Whether users with an address in a domain log in at the organization's provider, or users choose a provider."""

@@ -5,7 +5,7 @@ from functools import partial
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import Nothing
-from remuda.identity.names import ORGANIZATION, OrganizationPath, permission
+from remuda.identity.names import ORGANIZATION, permission
 from remuda.identity.users.groups import GROUPS, Groups
 from remuda.identity.users.schema import (
     AccountPath,
@@ -19,6 +19,7 @@ from remuda.identity.users.schema import (
     UserWrite,
 )
 from remuda.identity.users.service import ACCOUNTS, USERS, Accounts, Users
+from remuda.resources.schema import OrganizationPath
 
 ROUTES: list[AnyRoute] = [
     *crud(

@@ -7,9 +7,8 @@ import msgspec
 
 from remuda.http.schema import Id, Wire
 from remuda.identity.kinds.common import UserState
-from remuda.identity.names import OrganizationPath
 from remuda.kernel.secrets import Secret
-from remuda.resources.schema import MetadataWrite, OrganizationMetadataRead
+from remuda.resources.schema import MetadataWrite, OrganizationMetadataRead, OrganizationPath
 
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _Groups = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=500, description="All groups of the member.")]
