@@ -33,7 +33,6 @@ from remuda.http.server.metrics import Metrics
 from remuda.identity.app import IdentityApp
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.names import OrganizationPath
 from remuda.identity.oauth.clients import CLI
 from remuda.identity.ports import Fetched, IdentityPorts
 from remuda.identity.settings import IdentitySettings
@@ -45,6 +44,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists, ServerUnreachable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import prepare_interpreter
+from remuda.resources.schema import OrganizationPath
 from remuda.service import api_ports
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
