@@ -170,18 +170,17 @@ class InstanceOptions:
 
 
 UNCHANGED = InstanceOptions()
-Flavor = Annotated[str | None, Parameter(help="Change the flavor, by name or id. This replaces the server.")]
-Image = Annotated[str | None, Parameter(help="Change the image, by name or id. This rebuilds the server.")]
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class InstanceChange:
     """The options of an update. None leaves a setting unchanged."""
 
-    flavor: str | None
-    image: str | None
-    options: InstanceOptions
-    metadata: MetadataOptions
+    flavor: Annotated[str | None, Parameter(help="Change the flavor, by name or id. This replaces the server.")] = None
+    image: Annotated[str | None, Parameter(help="Change the image, by name or id. This rebuilds the server.")] = None
+    options: InstanceOptions = UNCHANGED
+    metadata: MetadataOptions = NO_METADATA
 
     async def body(self, api: ScopedSession, instance: InstanceRead) -> InstanceUpdate:
         """Return the body that applies the change to an instance."""
@@ -192,6 +191,9 @@ class InstanceChange:
             spec = replace(spec, image_id=await find_in_region(api, IMAGE, status.region_id, self.image))
         spec = await self.options.applied(api, spec, status.network_id)
         return InstanceUpdate(metadata=self.metadata.metadata(instance.metadata.name, instance.metadata), spec=spec)
+
+
+NO_CHANGE = InstanceChange()
 
 
 async def create(
@@ -315,10 +317,7 @@ async def plan(
     instance: str,
     /,
     *,
-    flavor: Flavor = None,
-    image: Image = None,
-    options: InstanceOptions = UNCHANGED,
-    metadata: MetadataOptions = NO_METADATA,
+    change: InstanceChange = NO_CHANGE,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
@@ -330,7 +329,6 @@ async def plan(
 
     :param instance: Name or id of the instance.
     """
-    change = InstanceChange(flavor=flavor, image=image, options=options, metadata=metadata)
     async with scope.open() as api:
         found = await find(api, INSTANCE, instance)
         planned = await _plan(api, found, await change.body(api, found))
@@ -344,10 +342,7 @@ async def update(
     instance: str,
     /,
     *,
-    flavor: Flavor = None,
-    image: Image = None,
-    options: InstanceOptions = UNCHANGED,
-    metadata: MetadataOptions = NO_METADATA,
+    change: InstanceChange = NO_CHANGE,
     yes: Yes = False,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
@@ -361,7 +356,6 @@ async def update(
 
     :param instance: Name or id of the instance.
     """
-    change = InstanceChange(flavor=flavor, image=image, options=options, metadata=metadata)
     async with scope.open() as api:
         found = await find(api, INSTANCE, instance)
         body, path, name = await change.body(api, found), _path(found), found.metadata.name
