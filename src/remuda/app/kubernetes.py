@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from remuda.kernel.clock import Clock
+from remuda.kernel.fields import with_common_fields
 from remuda.providers.contract.catalogue import CloudGpu
 from remuda.providers.kubernetes.provider import KubernetesCloud, NodeClass
 from remuda.region.kinds import common as hardware
@@ -33,10 +34,4 @@ def _classes(nodes: tuple[KubernetesNode, ...]) -> Iterator[NodeClass]:
 def _gpu(gpu: hardware.Gpu | None) -> CloudGpu | None:
     if gpu is None:
         return None
-    return CloudGpu(
-        vendor=gpu.vendor,
-        model=gpu.model,
-        memory_bytes=gpu.memory,
-        physical_count=gpu.physical_count,
-        logical_count=gpu.logical_count,
-    )
+    return with_common_fields(CloudGpu, gpu, memory_bytes=gpu.memory)

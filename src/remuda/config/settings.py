@@ -1,12 +1,9 @@
 """Conversion of the configuration into the settings of the process, identity, region and compute."""
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from inspect import signature
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,6 +33,7 @@ from remuda.identity.oauth.clients import load_public_key
 from remuda.identity.rbac.acl import Bindings
 from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformProvider, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid, Unavailable
+from remuda.kernel.fields import with_common_fields
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
 from remuda.providers.simulated.catalogue import SimCatalogue, load_catalogues, without_delays
@@ -56,13 +54,6 @@ from remuda.region.kinds.regions import (
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 _NO_DELAY = timedelta(0)
-SettingsT = TypeVar("SettingsT")
-
-
-def _settings(target: Callable[..., SettingsT], section: Any, **own: Any) -> SettingsT:
-    """Return settings with their own values, and with the values that have the same name in the section."""
-    shared = signature(target).parameters.keys() & {each.name for each in dataclasses.fields(section)}
-    return target(**{name: getattr(section, name) for name in shared - own.keys()}, **own)
 
 
 def catalogues(section: RegionConfig) -> Mapping[str, SimCatalogue]:
@@ -89,7 +80,7 @@ def region_settings(configuration: Configuration, *, url: str) -> RegionSettings
         if specs[name].provider != "simulated":
             raise _wrong(f"physical_networks.{name}", "names a region without networks: leave it out")
         specs[name] = replace(specs[name], openstack=_physical(f"physical_networks.{name}", physical))
-    return _settings(
+    return with_common_fields(
         RegionSettings,
         section,
         url=f"{url}/region",
@@ -163,7 +154,7 @@ def _node(node: ClusterNodeConfig) -> KubernetesNode:
         cpu=Cpu(count=node.cpus, family=node.cpu_family),
         memory=node.memory_gib * GIB,
         disk=node.disk_gib * GIB,
-        gpu=None if node.gpu is None else _settings(Gpu, node.gpu, memory=node.gpu.memory_gib * GIB),
+        gpu=None if node.gpu is None else with_common_fields(Gpu, node.gpu, memory=node.gpu.memory_gib * GIB),
     )
 
 
@@ -227,20 +218,20 @@ def identity_settings(configuration: Configuration, *, url: str) -> IdentitySett
     """Return identity's settings, in a process that clients reach at `url`. The first user is an administrator."""
     section = configuration.identity
     administrators = dict.fromkeys([*section.platform_administrators, section.bootstrap.administrator])
-    return _settings(
+    return with_common_fields(
         IdentitySettings,
         section,
         issuer=section.issuer or f"{url}/identity",
         platform_administrators=tuple(administrators),
-        role_bindings=tuple(_settings(RoleBinding, each) for each in section.role_bindings),
-        group_bindings=tuple(_settings(GroupBinding, each) for each in section.group_bindings),
+        role_bindings=tuple(with_common_fields(RoleBinding, each) for each in section.role_bindings),
+        group_bindings=tuple(with_common_fields(GroupBinding, each) for each in section.group_bindings),
         system_accounts={name: _account(name, each) for name, each in section.system_accounts.items()},
         providers={name: _provider(name, each) for name, each in section.providers.items()},
     )
 
 
 def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
-    return _settings(BootstrapSettings, configuration.identity.bootstrap)
+    return with_common_fields(BootstrapSettings, configuration.identity.bootstrap)
 
 
 def check(configuration: Configuration) -> None:
@@ -282,11 +273,11 @@ def _check_key(name: str, pem: str) -> None:
 
 def _provider(name: str, provider: IdentityProviderConfig) -> PlatformProvider:
     trust = provider.bearer_trust
-    return _settings(
+    return with_common_fields(
         PlatformProvider,
         provider,
         client_secret=_client_secret(f"providers.{name}", provider),
-        bearer_trust=None if trust is None else _settings(BearerTrust, trust),
+        bearer_trust=None if trust is None else with_common_fields(BearerTrust, trust),
     )
 
 
@@ -314,4 +305,4 @@ def _read_file(location: str, path: Path, *, remedy: str) -> str:
 def compute_settings(configuration: Configuration, *, url: str) -> ComputeSettings:
     """Return compute's settings, in a process that clients reach at `url`."""
     issuer = configuration.identity.issuer or f"{url}/identity"
-    return _settings(ComputeSettings, configuration.compute, url=f"{url}/compute", identity_url=issuer)
+    return with_common_fields(ComputeSettings, configuration.compute, url=f"{url}/compute", identity_url=issuer)

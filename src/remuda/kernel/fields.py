@@ -1,4 +1,4 @@
-"""Fields that two struct types have in common, under the same name.
+"""Fields that two types have in common, under the same name.
 
 A value is requested, stored, sent on and read back in several types. Their conversions copy the common fields, so a new
 field that has the same form everywhere is named in none of them, and none can forget it. Names are compared once for
@@ -6,12 +6,14 @@ each pair of types and compiled into an expression: a loop over them takes ten t
 """
 
 from collections.abc import Callable, Collection
+from inspect import signature
 from typing import Any, TypeVar
 
 import msgspec
 
 SourceT = TypeVar("SourceT", bound=msgspec.Struct)
 TargetT = TypeVar("TargetT", bound=msgspec.Struct)
+AnyT = TypeVar("AnyT")
 
 
 def common_fields(
@@ -45,3 +47,12 @@ def conversion(
         f"lambda struct: _target({arguments})", {**converted, "_target": target}
     )
     return found
+
+
+def with_common_fields(target: Callable[..., AnyT], source: object, **own: Any) -> AnyT:
+    """Return a value of the target with its own fields, and those of the same name of a struct or dataclass.
+
+    It looks at both types each time, so it is for what is converted once, such as a configuration.
+    """
+    common = signature(target).parameters.keys() & signature(type(source)).parameters.keys()
+    return target(**{name: getattr(source, name) for name in common - own.keys()}, **own)

@@ -17,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from remuda.kernel.errors import Invalid
+from remuda.kernel.fields import with_common_fields
 from remuda.kernel.text import nearest
 from remuda.providers.contract.catalogue import CloudCatalogue as CatalogueCapability
 from remuda.providers.contract.catalogue import (
@@ -207,13 +208,7 @@ class _Gpu:
     logical_count: int = 1
 
     def to_contract(self) -> CloudGpu:
-        return CloudGpu(
-            vendor=self.vendor,
-            model=self.model,
-            memory_bytes=self.memory_gib * _GIB,
-            physical_count=self.physical_count,
-            logical_count=self.logical_count,
-        )
+        return with_common_fields(CloudGpu, self, memory_bytes=self.memory_gib * _GIB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,16 +225,11 @@ class _Flavor:
     gpu: _Gpu | None = None
 
     def to_contract(self) -> CloudFlavor:
-        return CloudFlavor(
-            id=self.id,
-            name=self.name,
-            cpus=self.cpus,
+        return with_common_fields(
+            CloudFlavor,
+            self,
             memory_bytes=self.memory_gib * _GIB,
             disk_bytes=self.disk_gib * _GIB,
-            architecture=self.architecture,
-            cpu_family=self.cpu_family,
-            is_baremetal=self.is_baremetal,
-            is_pinned_only=self.is_pinned_only,
             gpu=None if self.gpu is None else self.gpu.to_contract(),
         )
 
@@ -257,18 +247,7 @@ class _Image:
     gpu: CloudImageGpu | None = None
 
     def to_contract(self) -> CloudImage:
-        return CloudImage(
-            id=self.id,
-            name=self.name,
-            size_gib=self.size_gib,
-            os=self.os,
-            architecture=self.architecture,
-            virtualization=self.virtualization,
-            software_versions=self.software_versions,
-            gpu=self.gpu,
-            state="ready",
-            created=_CREATED,
-        )
+        return with_common_fields(CloudImage, self, state="ready", created=_CREATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,19 +297,16 @@ def parse_catalogues(text: str) -> Mapping[str, SimCatalogue]:
 
 def _catalogue(file: _File, name: str, cloud: _Cloud) -> SimCatalogue:
     flavors = tuple(each.to_contract() for each in file.flavors if each.name in cloud.hosts)
-    return SimCatalogue(
+    return with_common_fields(
+        SimCatalogue,
+        file,
         name=name,
         flavors=flavors,
         hosts={each.id: cloud.hosts[each.name] for each in flavors},
         images=tuple(each.to_contract() for each in file.images),
         kernels={each.id: each.kernel for each in file.images},
-        external_networks=file.external_networks,
         public_addresses=cloud.public_addresses,
-        storage_classes=file.storage_classes,
         console_url=cloud.console_url,
-        times=file.times,
-        latency=file.latency,
-        faults=file.faults,
     )
 
 
