@@ -94,7 +94,7 @@ def _truncated(line: str) -> str:
 
 
 def terminal_width() -> int | None:
-    """Return the width of the terminal; None if stdout is none, because programs get lines as they are."""
+    """Return the width of the terminal; None if stdout is not one: programs get lines as they are."""
     return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 

@@ -228,7 +228,7 @@ class HttpTransport:
         )
 
     def _check(self, response: httpx2.Response) -> None:
-        """Raise what a response that is no success tells: NotNow if another attempt may have another response."""
+        """Raise the error of a response that is not a success, as NotNow if another attempt may help."""
         status = response.status_code
         if status in _SUCCESS:
             return

@@ -53,7 +53,7 @@ _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Return the duration, or None if the text is none."""
+    """Return the duration, or None if the text is not one."""
     if not _WHOLE.fullmatch(text):
         return None
     seconds = sum(int(count) * _UNITS[unit] for count, unit in _PART.findall(text))

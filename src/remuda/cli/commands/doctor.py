@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from cyclopts import Parameter
@@ -38,7 +38,7 @@ from remuda.version import describe
 Status = Literal["ok", "warning", "critical"]
 """Of a check. A critical one needs action."""
 
-_SEVERITIES: tuple[Status, ...] = ("ok", "warning", "critical")
+_SEVERITIES: Sequence[Status] = get_args(Status)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
