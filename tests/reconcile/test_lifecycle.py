@@ -285,7 +285,7 @@ async def test_what_is_not_available_by_its_deadline_is_stalled_until_it_moves_o
     await steps.look(says=says)
     assert (await steps.get()).version == stalled.version
     await steps.look(says=Done())
-    assert said(await steps.get(), "Stalled") == ("False", "Moving", "moving again")
+    assert said(await steps.get(), "Stalled") == ("False", "Progressing", "making progress again")
 
 
 async def test_what_has_not_gone_by_its_deadline_is_stalled(sample: Farm, steps: ScriptedSteps) -> None:

@@ -145,7 +145,7 @@ def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timede
     elif (stalled := find_condition(conditions, STALLED)) is None or stalled.status == "False":
         return conditions
     else:
-        is_stalled, reason, message = False, "Moving", "moving again"
+        is_stalled, reason, message = False, "Progressing", "making progress again"
     new = Condition(
         type=STALLED,
         status="True" if is_stalled else "False",

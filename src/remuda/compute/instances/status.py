@@ -203,7 +203,7 @@ def _with_drift(instance: ComputeInstance, server: ServerRead, now: datetime) ->
         return _with_condition(instance, DRIFTED, "True", "ChangedAtProvider", server.status.drift, now)
     if find_condition(instance.status.conditions, DRIFTED) is None:
         return instance
-    return _with_condition(instance, DRIFTED, "False", "AsCreated", "the server is as requested", now)
+    return _with_condition(instance, DRIFTED, "False", "InSync", "the server is as requested", now)
 
 
 def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | None:

@@ -99,8 +99,8 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
     condition = Condition(
         type=DRIFTED,
         status="True" if differences else "False",
-        reason="ChangedAtProvider" if differences else "AsCreated",
-        message=", ".join(differences) or "the server is as it was created",
+        reason="ChangedAtProvider" if differences else "InSync",
+        message=", ".join(differences) or "the server is as requested",
         last_transition_time=now.replace(microsecond=0),
     )
     conditions = set_condition(server.status.conditions, condition)
