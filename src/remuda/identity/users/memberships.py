@@ -11,7 +11,7 @@ first is done add themselves to its creators, and the last of them to be rolled 
 the user stays.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import TypeVar
@@ -83,21 +83,26 @@ async def lock_and_change(
 
 async def restore(store: Store, kind: type[LockedT], name: str, operation: str) -> None:
     """Restore an object to its state before an operation, or remove it if the operation created it."""
+
+    async def write() -> None:
+        found = await store.get(kind, name)
+        lock = found.spec.lock
+        if lock is None or lock.operation != operation:
+            return
+        if lock.previous is not None:
+            await store.update(restored(found, lock.previous))
+        else:
+            await _remove(store, kind, found)
+
+    with suppress(NotFound):
+        await _repeat_until_written(write)
+
+
+async def _repeat_until_written(write: Callable[[], Awaitable[None]]) -> None:
+    """Repeat a read and write after every conflict: a rollback does not give up."""
     while True:
-        try:
-            found = await store.get(kind, name)
-            lock = found.spec.lock
-            if lock is None or lock.operation != operation:
-                return
-            if lock.previous is not None:
-                await store.update(restored(found, lock.previous))
-            else:
-                await _remove(store, kind, found)
-        except Conflict:
-            continue
-        except NotFound:
-            pass
-        return
+        with suppress(Conflict):
+            return await write()
 
 
 async def _remove(store: Store, kind: type[LockedT], found: LockedT) -> None:
@@ -174,15 +179,12 @@ class Memberships:
 
     async def _revert(self, operation: str, member: Member, name: str) -> None:
         async with self._locks.acquire(name):
-            while True:
-                try:
-                    group = await self._store.get(Group, name)
-                    await self._store.update(reverted(group, member, operation))
-                except Conflict:
-                    continue
-                except NotFound:
-                    pass
-                return
+
+            async def write() -> None:
+                await self._store.update(reverted(await self._store.get(Group, name), member, operation))
+
+            with suppress(NotFound):
+                await _repeat_until_written(write)
 
     async def _write(self, group: Group, member: Member, operation: str, *, inside: bool) -> bool:
         """Write a group, and return whether there was no conflict."""
@@ -224,21 +226,19 @@ async def ensure_user(store: Store, user: User, operation: str) -> None:
 
 async def remove_unneeded_user(store: Store, user: str, operation: str) -> None:
     """Remove a user that an operation created, unless another operation needs it."""
-    while True:
-        try:
-            found = await store.get(User, user)
-            if operation not in found.spec.creators:
-                return
-            others = tuple(each for each in found.spec.creators if each != operation)
-            if others or await store.referrers(User, found.name, limit=1):
-                await store.update(replace(found, spec=replace(found.spec, creators=others)))
-            else:
-                await store.delete(User, found.name, uid=found.uid, version=found.version)
-        except Conflict:
-            continue
-        except NotFound:
-            pass
-        return
+
+    async def write() -> None:
+        found = await store.get(User, user)
+        if operation not in found.spec.creators:
+            return
+        others = tuple(each for each in found.spec.creators if each != operation)
+        if others or await store.referrers(User, found.name, limit=1):
+            await store.update(replace(found, spec=replace(found.spec, creators=others)))
+        else:
+            await store.delete(User, found.name, uid=found.uid, version=found.version)
+
+    with suppress(NotFound):
+        await _repeat_until_written(write)
 
 
 async def _is_one_done(store: Store, operations: Sequence[str]) -> bool:
