@@ -5,7 +5,6 @@ with the next request.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.principal import Context, Principal
@@ -31,20 +30,14 @@ READ_REVOCATIONS = permission("allocations", "read")
 _CACHE_SIZE = 8192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
     """Service of access lists, roles and revocations. Raises Invalid for invalid bindings in the configuration."""
 
-    store: Store
-    settings: IdentitySettings
-    _bindings: Bindings = field(init=False, repr=False)
-    _lists: AccessLists = field(init=False, repr=False)
-    _cache: DerivedCache[tuple[str, ...], ResolvedAccess] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_bindings", Bindings(self.settings))
-        object.__setattr__(self, "_lists", AccessLists(self.store, self._bindings))
-        object.__setattr__(self, "_cache", DerivedCache(self.store, _CACHE_SIZE))
+    def __init__(self, *, store: Store, settings: IdentitySettings) -> None:
+        self.store, self.settings = store, settings
+        self._bindings = Bindings(settings)
+        self._lists = AccessLists(store, self._bindings)
+        self._cache: DerivedCache[tuple[str, ...], ResolvedAccess] = DerivedCache(store, _CACHE_SIZE)
 
     async def check(self) -> None:
         """Raise Invalid if the configuration binds a role that does not exist, or one that groups must not have.

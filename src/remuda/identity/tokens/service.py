@@ -7,7 +7,7 @@ them as opaque. They contain names and ids only.
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -83,20 +83,15 @@ class Issued:
     """Seconds until then, for clients with a wrong clock."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
     """Service of access tokens."""
 
-    store: Store
-    clock: Clock
-    randomness: Randomness
-    settings: IdentitySettings
-    keys: SigningKeys
-    _verified: Verified = field(default_factory=Verified)
-    _revoked: DerivedCache[tuple[str, str], bool] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_revoked", DerivedCache(self.store, _REVOCATION_CACHE_SIZE))
+    def __init__(
+        self, *, store: Store, clock: Clock, randomness: Randomness, settings: IdentitySettings, keys: SigningKeys
+    ) -> None:
+        self.store, self.clock, self.randomness, self.settings, self.keys = store, clock, randomness, settings, keys
+        self._verified = Verified()
+        self._revoked: DerivedCache[tuple[str, str], bool] = DerivedCache(store, _REVOCATION_CACHE_SIZE)
 
     @property
     def audience(self) -> str:
