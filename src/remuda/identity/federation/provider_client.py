@@ -166,7 +166,6 @@ class ProviderClient:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def metadata(self, issuer: str) -> ProviderMetadata:
-        """Return the metadata of a provider."""
         return (await self._find(issuer)).metadata
 
     async def keys(self, issuer: str, kid: str | None) -> Sequence[PublicKey]:

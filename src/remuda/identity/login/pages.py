@@ -110,7 +110,6 @@ class Pages:
         return self._page("confirm_provider.html", title, redirects=True, state=state, email=email, **values)
 
     def device(self, *, code: str = "", problem: str = "", status: int = _OK) -> HtmlPage:
-        """Render the form for a user code."""
         return self._page("device.html", "Connect a device", problem, status, code=code)
 
     def approve(self, *, state: str, code: str, application: str, scope: str, known: str) -> HtmlPage:
@@ -123,7 +122,6 @@ class Pages:
         return self._page("account.html", "Your account", account=account, state=state, logout_state=logout_state)
 
     def logout(self, *, state: str, known: str) -> HtmlPage:
-        """Render the confirmation of a logout."""
         return self._page("logout.html", "Log out?", redirects=True, state=state, known=known)
 
     def password(self, *, link: str = "", email: str = "", problem: str = "", status: int = _OK) -> HtmlPage:

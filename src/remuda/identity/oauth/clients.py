@@ -206,7 +206,6 @@ class Clients:
     assertions: Assertions
 
     async def find(self, client_id: str) -> OAuth2Client | None:
-        """Return the client with this id, or None."""
         return await find(self.store, OAuth2Client, client_id, include_deleting=False)
 
     async def display_name(self, client_id: str) -> str:
@@ -263,7 +262,6 @@ _MAX_URI_LENGTH = 2048
 
 
 def redirect_uris_of(client: OAuth2Client) -> tuple[str, ...]:
-    """Return the registered redirect URIs of a client."""
     spec = client.spec
     return each_once(filter(None, (spec.redirect_uri, *spec.redirect_uris)))
 

@@ -120,12 +120,10 @@ def changed_client(client: OAuth2Client, body: ClientWrite, who: Principal, now:
 
 
 def writable_client(client: OAuth2Client) -> ClientWrite:
-    """Return the writable part of a client."""
     return ClientWrite(metadata=writable_metadata(client.metadata, client.spec.tags), spec=_wire(client))
 
 
 def read_client(client: OAuth2Client) -> ClientRead:
-    """Return a client as the API returns it."""
     return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
 
 
@@ -189,7 +187,6 @@ class ClientRegistration(ResourceService[OAuth2Client, ClientRead]):
         return _with_secret(created, secret if created.spec.secret_hash == secret_hash else None)
 
     async def update(self, context: Context, client: str, body: ClientWrite) -> OAuth2Client:
-        """Replace the writable fields of a client."""
         self._authorize(context, "update")
         check_client(body)
 

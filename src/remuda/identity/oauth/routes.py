@@ -64,7 +64,6 @@ async def token(oauth: OAuth, call: Call[Nothing, schema.TokenQuery, schema.Toke
 async def authorize_device(
     oauth: OAuth, call: Call[Nothing, Nothing, schema.DeviceAuthorizationForm]
 ) -> schema.DeviceAuthorization:
-    """Start a device authorization."""
     return await oauth.authorize_device(call.body, _authorization(call), peer=call.peer)
 
 

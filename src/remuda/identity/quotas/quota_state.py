@@ -94,7 +94,6 @@ class OrganizationDeleting(OwnerRejected):
 
 
 def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
-    """Return the open intent of an allocation."""
     for intent in spec.intents:
         if intent.allocation == allocation:
             return intent

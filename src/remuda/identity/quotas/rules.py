@@ -180,7 +180,6 @@ def updated_allocation(
     *,
     fencing_token: int | None = None,
 ) -> Allocation:
-    """Return an allocation with all writable fields replaced."""
     tags = replaced_tags(allocation.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(allocation.spec, allocations=_amounts(requested), tags=tags)
     metadata = changed_metadata(allocation.metadata, requested.metadata, principal.subject, now)

@@ -80,7 +80,6 @@ def new_organization(name: str, requested: OrganizationWrite, principal: Princip
 def updated_organization(
     organization: Organization, requested: OrganizationWrite, principal: Principal, now: datetime
 ) -> Organization:
-    """Return an organization with all writable fields replaced."""
     metadata = changed_metadata(organization.metadata, requested.metadata, principal.subject, now)
     tags = replaced_tags(organization.spec.tags, stored_tags(requested.metadata), principal)
     return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, requested.spec, tags))
@@ -110,7 +109,6 @@ def new_project(name: str, organization: Organization, requested: ProjectWrite, 
 
 
 def updated_project(project: Project, requested: ProjectWrite, principal: Principal, now: datetime) -> Project:
-    """Return a project with all writable fields replaced."""
     metadata = changed_metadata(project.metadata, requested.metadata, principal.subject, now)
     tags = replaced_tags(project.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(project.spec, group_ids=each_once(requested.spec.group_ids), tags=tags)
@@ -193,7 +191,6 @@ def new_provider(
 def updated_provider(
     provider: OAuth2Provider, requested: ProviderWrite, principal: Principal, now: datetime
 ) -> OAuth2Provider:
-    """Return a provider with all writable fields replaced."""
     metadata = changed_metadata(provider.metadata, requested.metadata, principal.subject, now)
     tags = replaced_tags(provider.spec.tags, stored_tags(requested.metadata), principal)
     return replace(provider, metadata=metadata, spec=_spec(provider.spec, requested.spec, tags))

@@ -108,8 +108,6 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
         return await self._find(context, "read", organization)
 
     async def update(self, context: Context, organization: str, body: OrganizationWrite) -> None:
-        """Replace the writable fields of an organization."""
-
         async def changed(found: Organization) -> Organization:
             await self._check(organization, body)
             return rules.updated_organization(found, body, context.principal, self.clock.now())
@@ -226,8 +224,6 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
         return await self.find(context, "read", organization, project)
 
     async def update(self, context: Context, organization: str, project: str, body: ProjectWrite) -> None:
-        """Replace the writable fields of a project."""
-
         async def changed(found: Project) -> Project:
             await self._check(organization, body)
             return rules.updated_project(found, body, context.principal, self.clock.now())
@@ -306,8 +302,6 @@ class OrganizationProviders(OrganizationResourceService[OAuth2Provider, Provider
         return await self.insert(context, rules.new_provider(context.operation, owner, body, context.principal))
 
     async def update(self, context: Context, organization: str, provider: str, body: ProviderWrite) -> None:
-        """Replace the writable fields of a provider."""
-
         async def changed(found: OAuth2Provider) -> OAuth2Provider:
             _check(body)
             return rules.updated_provider(found, body, context.principal, self.clock.now())

@@ -102,7 +102,6 @@ class SigningKeys:
 
 
 def max_lifetime(settings: IdentitySettings) -> timedelta:
-    """Return the longest lifetime of a token."""
     return max(settings.access_token_lifetime, settings.service_account_token_lifetime, settings.passport_lifetime)
 
 

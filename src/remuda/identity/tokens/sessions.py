@@ -85,7 +85,6 @@ class RefreshToken:
         return is_hash_of(refresh_hash, self.text.reveal())
 
     def next(self, randomness: Randomness) -> "RefreshToken":
-        """Return its successor."""
         return RefreshToken(self.session, self.family, new_secret(randomness))
 
 

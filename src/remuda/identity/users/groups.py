@@ -68,7 +68,6 @@ def new_group(name: str, organization: Organization, requested: GroupWrite, spec
 
 
 def updated_group(group: Group, requested: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
-    """Return a group with all writable fields replaced."""
     metadata = changed_metadata(group.metadata, requested.metadata, by.subject, now)
     tags = replaced_tags(group.spec.tags, stored_tags(requested.metadata), by)
     return replace(group, metadata=metadata, spec=replace(spec, tags=tags))

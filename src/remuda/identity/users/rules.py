@@ -136,7 +136,6 @@ def email_address(subject: str, pointer: str = "/spec/subject") -> str:
 
 
 def new_user(subject: str, tags: Sequence[Tag], by: Principal, *, creators: Sequence[str] = ()) -> User:
-    """Return a global user."""
     metadata = new_metadata(user_id(subject), _NAMELESS, by, labels={})
     return User(metadata=metadata, spec=UserSpec(subject=subject, tags=tuple(tags), creators=tuple(creators)))
 

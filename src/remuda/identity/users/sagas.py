@@ -248,5 +248,4 @@ UPDATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
 
 
 def bound(ports: UserPorts) -> list[AnyBoundSaga]:
-    """Return the sagas with their ports."""
     return [BoundSaga(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]
