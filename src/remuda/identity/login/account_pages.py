@@ -116,18 +116,16 @@ class AccountPage(BrowserPages):
         user, login = current.user, current.login
         scope = await self._scope(current)
         others = [each for each in scope.logins if each.name != login.name]
+        roles = self.bindings.of_user(user.spec.subject, "", ()).by_name
         return AccountView(
             email=user.spec.subject,
             here=await self._browser(login),
             memberships=await self._memberships(user, scope.organization),
-            is_administrator=not scope.organization and role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
+            is_administrator=not scope.organization and role_id(PLATFORM_ADMINISTRATOR) in roles,
             sessions=sorted([await self._session(each, login) for each in scope.sessions], key=newest_first),
             elsewhere=sorted([await self._browser(each) for each in others], key=newest_first),
             has_password=not scope.organization and await self.passwords.has_password(user.name),
         )
-
-    def _roles(self, user: User) -> frozenset[str]:
-        return self.bindings.of_user(user.spec.subject, "", ()).by_name
 
     async def _memberships(self, user: User, only: str) -> Sequence[MembershipRow]:
         rows = []

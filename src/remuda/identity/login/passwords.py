@@ -147,7 +147,7 @@ class Passwords:
 
     async def verify(self, user: str, password: Secret) -> bool:
         """Tell whether this is the user's password. The check takes as long if there is none."""
-        found = await self._find(user)
+        found = await find(self._store, Password, user)
         stored = None if found is None else found.spec.hash
         is_valid = await self._hasher.matches(stored, password)
         if is_valid and found is not None and stored is not None and self._hasher.is_outdated(stored):
@@ -156,7 +156,7 @@ class Passwords:
 
     async def has_password(self, user: str) -> bool:
         """Tell whether a user can log in with a password."""
-        found = await self._find(user)
+        found = await find(self._store, Password, user)
         return found is not None and found.spec.hash is not None
 
     async def set_password(self, user: str, password: Secret, log: Sequence[Record] = ()) -> None:
@@ -194,7 +194,7 @@ class Passwords:
         self, user: str, log: Sequence[Record], *, required_link: str | None = None, **fields: object
     ) -> None:
         async def write() -> None:
-            found = await self._find(user)
+            found = await find(self._store, Password, user)
             if required_link is not None and not (found is not None and self._matches_link(found.spec, required_link)):
                 raise Malformed(_INVALID_LINK)
             if found is None:
@@ -213,9 +213,6 @@ class Passwords:
             await self._store.update(msgspec.structs.replace(found, spec=spec))
         except (Conflict, NotFound):
             return  # the password was set meanwhile
-
-    async def _find(self, user: str) -> Password | None:
-        return await find(self._store, Password, user)
 
     def _has_valid_link(self, spec: PasswordSpec) -> bool:
         return spec.reset_expires is not None and self._clock.now() < spec.reset_expires

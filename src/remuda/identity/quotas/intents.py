@@ -37,9 +37,6 @@ class Intents:
     def __init__(self, store: Store, clock: Clock, writer: QuotaWriter) -> None:
         self._store, self._clock, self._writer = store, clock, writer
 
-    async def find(self, name: str) -> Allocation | None:
-        return await find(self._store, Allocation, name)
-
     async def get_active(self, name: str) -> Allocation:
         """Return an allocation that is not released, or raise NotFound."""
         allocation = await self._store.get(Allocation, name)
@@ -49,7 +46,7 @@ class Intents:
 
     async def find_current(self, name: str) -> Allocation | None:
         """Return the latest version of an allocation, whatever a cache has. Raises Conflict if the cache is behind."""
-        allocation = await self.find(name)
+        allocation = await find(self._store, Allocation, name)
         # This writes nothing, but fails unless the version is the latest one.
         return None if allocation is None else await self._store.update(allocation)
 
@@ -109,7 +106,7 @@ class Intents:
         intent = await self.open_intent(organization, name)
         if intent is None:
             return
-        allocation = await self.find(name)
+        allocation = await find(self._store, Allocation, name)
         if intent.action != "update" and allocation is not None and is_active(allocation):
             await self.confirm(name)
         else:
@@ -117,7 +114,7 @@ class Intents:
 
     async def expire(self, organization: str, intent: Intent) -> None:
         """Complete an expired intent: apply updates and releases, roll back unconfirmed reservations."""
-        allocation = await self.find(intent.allocation)
+        allocation = await find(self._store, Allocation, intent.allocation)
         if await self.is_open(organization, intent):
             await self.complete_from(organization, intent, allocation)
 
@@ -130,7 +127,7 @@ class Intents:
                 left = await self._finish_allocation(organization, intent, allocation, log)
                 await self.complete(organization, intent, left)
             except (AlreadyExists, Conflict, NotFound):
-                allocation = await self.find(intent.allocation)
+                allocation = await find(self._store, Allocation, intent.allocation)
                 if not await self.is_open(organization, intent):
                     return
             else:

@@ -56,6 +56,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import organization_of, project_of
+from remuda.resources.crud import exists, find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -129,7 +130,8 @@ class Validation:
     async def reserve(self, record: Quota, requested: Allocation) -> tuple[Apply, None]:
         """Count a new allocation, unless its operation has done so."""
         check_not_deleting(record)
-        if find_intent(record.spec, requested.name) is not None or await self._intents.find(requested.name) is not None:
+        name = requested.name
+        if find_intent(record.spec, name) is not None or await exists(self._store, Allocation, name):
             return unchanged, None
         return await self._reservation(requested), None
 
@@ -233,7 +235,7 @@ class Ledger:
     async def reserve(self, requested: Allocation, *, log: Sequence[Record] = ()) -> Allocation:
         """Create an allocation within the limits, or return the one that the same operation created."""
         for _ in range(MAX_ATTEMPTS):
-            found = await self.intents.find(requested.name)
+            found = await find(self._store, Allocation, requested.name)
             if found is not None:
                 try:
                     return await self.intents.retain(same_operation(found, requested), log)
@@ -296,7 +298,7 @@ class Ledger:
                 await self.intents.complete_from(
                     organization, intent, allocation, () if intent.action == "update" else log
                 )
-                allocation = await self.intents.find(name)
+                allocation = await find(self._store, Allocation, name)
             if allocation is None or is_released_for(allocation, fencing_token):
                 return  # otherwise another intent was completed first
         raise Conflict("Allocation", name)

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from remuda.identity.kinds.users import (
     TOKENS_FINALIZER,
     Group,
-    MemberChange,
     OperationLock,
     OrganizationUser,
     ServiceAccount,
@@ -189,7 +188,9 @@ class Memberships:
     async def _write(self, group: Group, member: Member, operation: str, *, inside: bool) -> bool:
         """Write a group, and return whether there was no conflict."""
         others = [
-            entry for entry in group.spec.member_changes if entry.member != member.value and await self._is_open(entry)
+            entry
+            for entry in group.spec.member_changes
+            if entry.member != member.value and await is_open(self._store, entry.operation)
         ]
         try:
             await self._store.update(changed_by(group, member, operation, inside=inside, others=others))
@@ -198,9 +199,6 @@ class Memberships:
         except NotFound:
             return not inside
         return True
-
-    async def _is_open(self, entry: MemberChange) -> bool:
-        return await is_open(self._store, entry.operation)
 
 
 def _has_mark(group: Group, member: Member, operation: str) -> bool:
