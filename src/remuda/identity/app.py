@@ -60,6 +60,7 @@ from remuda.identity.users.sagas import UserPorts, bound
 from remuda.identity.users.service import Accounts, MemberOperations, Users
 from remuda.identity.users.service import RoleGrants as MembershipGrants
 from remuda.kernel.clock import Clock
+from remuda.kernel.fields import with_common_fields
 from remuda.kernel.randomness import Randomness
 from remuda.operations.saga import AnyBoundSaga
 from remuda.operations.service import Operations
@@ -301,7 +302,9 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         users, accounts, groups = user_services(
             self._user_ports, operations=self.operations, grants=permissions, settings=settings
         )
-        return IdentityServices(
+        return with_common_fields(
+            IdentityServices,
+            login,
             organizations=Organizations(store=store, clock=clock),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
@@ -312,11 +315,6 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             permissions=permissions,
             oauth=oauth,
             registration=oauth.registration,
-            login=login.login,
-            logout=login.logout,
-            account=login.account,
-            devices=login.devices,
-            passwords=login.passwords,
             limits=QuotaLimits(store=store, ledger=self.ledger),
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             audit=AuditLog(log=ports.log, sealer=ports.sealer),

@@ -34,6 +34,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import Id, PageQuery, Wire
 from remuda.identity.names import ORGANIZATION, permission
 from remuda.kernel.clock import yield_to_loop
+from remuda.kernel.fields import common_fields
 from remuda.kernel.sealing import Sealer
 from remuda.resources.schema import OrganizationPath
 from remuda.store.logs import Entry, Log
@@ -87,20 +88,11 @@ class EntryRead(Wire, frozen=True):
 
 
 _DECODE = msgspec.json.Decoder(AuditRecord).decode
+_SAME_FIELDS = common_fields(AuditRecord, EntryRead)
 
 
 def read_entry(entry: Entry) -> EntryRead:
-    record = _DECODE(entry.data)
-    return EntryRead(
-        time=entry.time,
-        actor=record.actor,
-        operation=record.operation,
-        resource=record.resource,
-        result=record.result,
-        scope=record.scope,
-        component=record.component,
-        trace_id=record.trace_id,
-    )
+    return EntryRead(time=entry.time, **_SAME_FIELDS(_DECODE(entry.data)))
 
 
 def matches(read: EntryRead, query: AuditQuery) -> bool:

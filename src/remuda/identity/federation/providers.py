@@ -31,6 +31,7 @@ from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings, PlatformPro
 from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.identity.tenancy.rules import check_issuer
 from remuda.kernel.errors import Invalid, NotFound, OAuthError
+from remuda.kernel.fields import with_common_fields
 from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
@@ -189,13 +190,7 @@ def _check_trust(field: str, trust: BearerTrust) -> None:
 def _stored(name: str, provider: PlatformProvider) -> OAuth2Provider:
     return OAuth2Provider(
         metadata=Metadata(name=provider_id(name), labels={NAME: name}, annotations={CONFIGURED: "yes"}),
-        spec=OAuth2ProviderSpec(
-            issuer=provider.issuer,
-            type=provider.type,
-            client_id=provider.client_id,
-            client_secret=provider.client_secret,
-            bearer_trust=provider.bearer_trust,
-        ),
+        spec=with_common_fields(OAuth2ProviderSpec, provider),
     )
 
 

@@ -21,6 +21,7 @@ from remuda.identity.oauth.clients import CLI, check_redirect_uris, load_public_
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Forbidden, Invalid
+from remuda.kernel.fields import common_fields
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
@@ -127,30 +128,21 @@ def read_client(client: OAuth2Client) -> ClientRead:
     return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
 
 
+_same_fields = common_fields(OAuth2ClientWire, OAuth2ClientSpec, without={"redirect_uris"})
+
+
 def _spec(spec: OAuth2ClientWire, tags: tuple[Tag, ...], secret_hash: str) -> OAuth2ClientSpec:
     return OAuth2ClientSpec(
+        **_same_fields(spec),
         redirect_uri=spec.redirect_uris[0] if spec.redirect_uris else "",
         redirect_uris=spec.redirect_uris[1:],
-        home_uri=spec.home_uri,
-        login_uri=spec.login_uri,
-        error_uri=spec.error_uri,
-        is_public=spec.is_public,
-        public_key=spec.public_key,
         secret_hash=secret_hash,
         tags=tags,
     )
 
 
 def _wire(client: OAuth2Client) -> OAuth2ClientWire:
-    spec = client.spec
-    return OAuth2ClientWire(
-        redirect_uris=redirect_uris_of(client),
-        home_uri=spec.home_uri,
-        login_uri=spec.login_uri,
-        error_uri=spec.error_uri,
-        is_public=spec.is_public,
-        public_key=spec.public_key,
-    )
+    return OAuth2ClientWire(**_same_fields(client.spec), redirect_uris=redirect_uris_of(client))
 
 
 CLIENT_VIEW = etag_view(read_client, writable_client)

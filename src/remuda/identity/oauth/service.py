@@ -29,9 +29,13 @@ from remuda.identity.oauth.schema import (
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer, Bearers
+from remuda.identity.tokens.jwt import Claims
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import RefreshToken, Sessions
 from remuda.kernel.errors import OAuthError, Unauthenticated
+from remuda.kernel.fields import common_fields
+
+_same_claims = common_fields(Claims, IntrospectionRead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +124,7 @@ class OAuth:
             client_id=claims.cid,
             username=bearer.subject if bearer.type == "user" else "",
             token_type=BEARER,
-            exp=claims.exp,
-            iat=claims.iat,
-            nbf=claims.nbf,
-            sub=claims.sub,
-            aud=claims.aud,
-            iss=claims.iss,
-            jti=claims.jti,
+            **_same_claims(claims),
         )
 
     async def _revoke_refresh(self, refresh: RefreshToken, caller: Bearer | str, records: TokenAudit) -> None:

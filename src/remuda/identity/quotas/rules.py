@@ -18,12 +18,14 @@ from remuda.identity.kinds.quotas import (
     Amounts,
     Limit,
     Limits,
+    QuotaMetadataSpec,
     QuotaSpec,
 )
 from remuda.identity.quotas import schema
 from remuda.identity.quotas.allocation_state import with_fencing_token
 from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_ledger, used
 from remuda.kernel.errors import Invalid, PreconditionFailed
+from remuda.kernel.fields import common_fields
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (
     changed_metadata,
@@ -130,6 +132,9 @@ def read_quotas(
     return schema.QuotasRead(quotas=tuple(read))
 
 
+_described = common_fields(QuotaMetadataSpec, schema.QuotaRead)
+
+
 def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> schema.QuotaRead:
     metadata, amount = catalogue[kind], of_kind(totals, kind)
     return schema.QuotaRead(
@@ -139,10 +144,7 @@ def _read_one(kind: str, limit: int, totals: Amounts, catalogue: Catalogue) -> s
         free=limit - used(amount),
         committed=amount.committed,
         reserved=amount.reserved,
-        display_name=metadata.display_name,
-        description=metadata.description,
-        default=metadata.default,
-        format=metadata.format,
+        **_described(metadata),
     )
 
 
