@@ -36,7 +36,7 @@ async def _rate(bed: Bed, source: Source[Machine]) -> float:
     rates = []
     for _ in range(_TIMES):
         behind = _Behind(store, changes)
-        watcher = Watcher(source, cast("Store", behind), _nowhere, began=lambda: None)
+        watcher = Watcher(source, cast("Store", behind), _nowhere, on_start=lambda: None)
         start = time.perf_counter()
         following = asyncio.create_task(watcher.run())
         await behind.has_caught_up.wait()

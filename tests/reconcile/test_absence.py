@@ -164,7 +164,7 @@ async def test_a_watch_is_closed_before_the_error_that_ends_it_is_told(sample: F
     def failing(_: Resource) -> list[str]:
         raise StorageFailing("x", "broken")
 
-    watcher = Watcher(Source(Animal, keys=failing), cast("Store", store), lambda *_: None, began=lambda: None)
+    watcher = Watcher(Source(Animal, keys=failing), cast("Store", store), lambda *_: None, on_start=lambda: None)
     watching = asyncio.create_task(watcher.run())
     await sample.rest(1)
     assert store.open_watches == 1

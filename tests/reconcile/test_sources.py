@@ -51,7 +51,7 @@ class Ear:
         self._duties = BackgroundTasks(farm.world.clock)
         self.beginnings = 0
         self._watches = asyncio.Event()
-        self._duties.start("ear", Watcher(source, store or farm.store, self._add, began=self._began).run)
+        self._duties.start("ear", Watcher(source, store or farm.store, self._add, on_start=self._began).run)
 
     def _began(self) -> None:
         self.beginnings += 1
@@ -119,7 +119,7 @@ async def test_coming_and_going_always_count(environment: Farm, ear: Ear) -> Non
 @pytest.mark.parametrize(
     "when", [generation_changed, intent_changed, version_changed], ids=["generation", "intent", "version"]
 )
-@options(lambda when: {"source": Source(Animal, when=when, arrivals=False)})
+@options(lambda when: {"source": Source(Animal, when=when, created=False)})
 async def test_where_arrivals_do_not_count_going_and_changes_still_do(environment: Farm, ear: Ear) -> None:
     bella = await environment.store.create(animal("bella"))
     assert await ear.keys() == []

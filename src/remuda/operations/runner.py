@@ -45,7 +45,7 @@ class ObstructedError(Exception):
 class Run:
     """The state of an operation in this process, beyond its record.
 
-    A live run was started here, and a caller waits for its `answer`. One that was taken over is only undone. It is
+    A live run was started here, and a caller waits for its `result`. One that was taken over is only undone. It is
     unknown how far that one came, so all its steps may have started.
     """
 

@@ -29,7 +29,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreaker, RetryBudget, is_unhealthy
-from remuda.providers.metrics import CallMetrics, Outcome
+from remuda.providers.metrics import CallMetrics, CallOutcome
 
 
 class InFlightKeys:
@@ -85,7 +85,7 @@ class InFlightKeys:
 class CallRejected(Unavailable):
     """Raised for a call that was not sent and could not have helped; retry after the time that the message names."""
 
-    def __init__(self, message: str, outcome: Outcome) -> None:
+    def __init__(self, message: str, outcome: CallOutcome) -> None:
         super().__init__(message)
         self.outcome = outcome
 
@@ -283,7 +283,7 @@ class Calls:
             raise self._broken()
 
     async def _perform(self, sent: _Sent, effect: Effect[ResultT]) -> ResultT:
-        outcome: Outcome = "done"
+        outcome: CallOutcome = "done"
         try:
             return await effect()
         except asyncio.CancelledError:
@@ -295,7 +295,7 @@ class Calls:
         finally:
             self._end(sent, outcome)
 
-    def _end(self, sent: _Sent, outcome: Outcome) -> None:
+    def _end(self, sent: _Sent, outcome: CallOutcome) -> None:
         self._slots.release()
         self._metrics.in_flight.dec()
         self._metrics.observe_duration(sent.method, self._clock.monotonic() - sent.began)

@@ -8,13 +8,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from remuda.providers.circuit_breaker import BREAKER_STATES, BreakerState
 
-Outcome = Literal["done", "failed", "unhealthy", "unknown", "busy", "full", "broken", "stopping", "not_sent"]
+CallOutcome = Literal["done", "failed", "unhealthy", "unknown", "busy", "full", "broken", "stopping", "not_sent"]
 """Outcome of a call: completed; failed by itself; failed because the provider is unhealthy; past its deadline or
 abandoned by its caller; rejected because its key is busy, the queue is full, the breaker is open or the process stops;
 past its deadline before it was sent."""
 
 _BUCKETS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # uploads take minutes
-_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_OUTCOMES: tuple[CallOutcome, ...] = get_args(CallOutcome)
 
 
 class CallMetrics:
@@ -59,7 +59,7 @@ class ProviderMetrics:
         self.waiting = metrics.waiting.labels(provider)
         self.unknown = metrics.unknown.labels(provider)
 
-    def count(self, method: str, outcome: Outcome) -> None:
+    def count(self, method: str, outcome: CallOutcome) -> None:
         self._calls[method, outcome].inc()
 
     def count_retry(self, method: str) -> None:

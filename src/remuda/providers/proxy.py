@@ -153,7 +153,10 @@ CALLS: Mapping[str, tuple[Rule, ...]] = {
 
 
 class CapabilityProxy:
-    """One capability of a provider, with the methods that its rules name."""
+    """One capability of a provider, with the methods that its rules name.
+
+    They are created from the rules. Their signatures are in the Protocol of the capability, in `providers.contract`.
+    """
 
     def __init__(self, capability: object, rules: Sequence[Rule], calls: Calls) -> None:
         for rule in rules:

@@ -181,12 +181,12 @@ class LeaderTerm:
         self.queue = Queue(ports.clock)
         self.resync = Resync(kind, ports.store, self.queue, ports.clock, settings.resync, self._resynced)
         self._reconciler = reconciler
-        self._finds = LostEvents(self._lost_event_found)
+        self._lost_events = LostEvents(self._lost_event_found)
         self._not_watching = set(range(len(sources)))
         """The sources that do not watch yet."""
         self._tasks = BackgroundTasks(ports.clock)
         for number, source in enumerate(sources):
-            watcher = Watcher(source, ports.store, self._add, began=partial(self._source_started, number))
+            watcher = Watcher(source, ports.store, self._add, on_start=partial(self._source_started, number))
             self._tasks.start(f"{name} watch of {source.kind.__name__}", watcher.run)
         self._tasks.start(f"{name} resync", partial(self.resync.run, ports.randomness))
         for guard in guards:
@@ -197,14 +197,14 @@ class LeaderTerm:
         """Stop. Running reconciles may finish within the grace period; without one they are cancelled at once."""
         await self._workers.stop(grace_s=grace_s)
         await self._tasks.stop()
-        self._finds.close()
+        self._lost_events.close()
 
     def enqueue(self, key: str) -> None:
         """Enqueue a key that no source has named."""
         self._add(key, "event", Rank.ROUTINE)
 
     def _add(self, key: str, cause: Cause, rank: Rank) -> None:
-        self._finds.explain(key)
+        self._lost_events.record_event(key)
         self.queue.add(key, cause, rank)
 
     def _source_started(self, number: int) -> None:
@@ -232,7 +232,7 @@ class LeaderTerm:
         if outcome.has_failed:
             report(ports.reporter.retried, run, outcome.pause_s or 0.0)
         if run.acted and item.cause == "resync" and item.was_idle and not was_added_again:
-            self._finds.suspect(run)
+            self._lost_events.record_find(run)
 
 
 class Controller:

@@ -99,7 +99,7 @@ async def blocked_by_references(
 
 
 _RECENT = 50
-_OF_THE_RECONCILE = ("reconcileId", "cause")
+_PER_RUN_KEYS = ("reconcileId", "cause")
 
 
 class EventRecorder:
@@ -147,7 +147,7 @@ async def _is_recorded(log: Log, record: Record) -> bool:
 def _content(record: Record) -> tuple[str, bytes]:
     """Return the content of a record, independent of the reconcile."""
     result = msgspec.json.decode(record.data, type=dict[str, msgspec.Raw])
-    kept = {name: value for name, value in result.items() if name not in _OF_THE_RECONCILE}
+    kept = {name: value for name, value in result.items() if name not in _PER_RUN_KEYS}
     return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 

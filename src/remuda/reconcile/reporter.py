@@ -15,7 +15,7 @@ from remuda.reconcile.results import ReconcileContext
 FactsT = ParamSpec("FactsT")
 
 ReconcileResult = Literal["done", "requeue", "blocked", "failed", "conflict", "unavailable", "timeout"]
-"""The outcome of a reconcile: its result, or its error. `timeout`: it exceeded their deadline."""
+"""The outcome of a reconcile: its result, or its error. `timeout`: it exceeded its deadline."""
 
 RECONCILE_RESULTS: Sequence[ReconcileResult] = get_args(ReconcileResult)
 """All outcomes, for metrics that exist from the start."""
@@ -52,12 +52,12 @@ class Reporter:
         """Observe that the process has won or lost leadership."""
 
 
-def report(report: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.kwargs) -> None:
+def report(method: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.kwargs) -> None:
     """Call a method of a reporter. An error of the reporter is logged and has no other effect."""
     try:
-        report(*args, **facts)
+        method(*args, **facts)
     except Exception:  # noqa: BLE001  no error of a reporter stops a controller
-        structlog.get_logger().exception("reporter failed", report=getattr(report, "__name__", str(report)))
+        structlog.get_logger().exception("reporter failed", report=getattr(method, "__name__", str(method)))
 
 
 _BUCKETS_S = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)

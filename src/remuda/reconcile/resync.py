@@ -5,9 +5,9 @@ restarted soon, and one that is running when another is requested is aborted, an
 otherwise the last names would never be reached where sources restart often. When leadership begins, workers go as fast
 as they can; if the kind has an index of `unsettled` objects, only for those: the others follow at the normal rate.
 
-The resync at an interval finds lost events, each a bug: a reconcile that it caused, of an idle key, and that acted. If
-an event for that key arrives shortly after, nothing was lost. An event caused by the reconcile itself looks the same,
-so a lost event may remain uncounted, but none is counted wrongly.
+A resync at an interval should find nothing to do. If the reconcile of an idle key acts, an event was lost, which is a
+bug and counted. If an event for the key arrives shortly after, it was only late. An event that the reconcile itself
+caused looks the same, so a lost event may remain uncounted, but none is counted wrongly.
 """
 
 import asyncio
@@ -152,27 +152,27 @@ class Resync:
 
 
 class LostEvents:
-    """The lost events that resyncs have found, reported when no event can explain them any more."""
+    """The lost events that resyncs have found. One is reported when no event for its key arrives shortly after."""
 
     def __init__(self, found: Callable[[ReconcileContext], None]) -> None:
         self._found = found
-        self._suspects: dict[str, asyncio.TimerHandle] = {}
+        self._pending: dict[str, asyncio.TimerHandle] = {}
 
-    def suspect(self, run: ReconcileContext) -> None:
-        """Record that a reconcile caused by a resync has acted."""
-        self.explain(run.key)
-        self._suspects[run.key] = asyncio.get_running_loop().call_later(_EVENT_DELAY_S, self._confirm, run)
+    def record_find(self, run: ReconcileContext) -> None:
+        """Record that a reconcile caused by a resync has acted, although no event was known."""
+        self.record_event(run.key)
+        self._pending[run.key] = asyncio.get_running_loop().call_later(_EVENT_DELAY_S, self._confirm, run)
 
-    def explain(self, key: str) -> None:
+    def record_event(self, key: str) -> None:
         """Record that an event for the key has arrived."""
-        if self._suspects and (timer := self._suspects.pop(key, None)) is not None:
+        if self._pending and (timer := self._pending.pop(key, None)) is not None:
             timer.cancel()
 
     def close(self) -> None:
         """Report nothing more."""
-        for key in list(self._suspects):
-            self.explain(key)
+        for key in list(self._pending):
+            self.record_event(key)
 
     def _confirm(self, run: ReconcileContext) -> None:
-        del self._suspects[run.key]
+        del self._pending[run.key]
         self._found(run)

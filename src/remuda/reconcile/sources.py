@@ -114,17 +114,17 @@ class Source(Generic[ResourceT]):
     when: When[ResourceT] = intent_changed
     keys: KeyMapper[ResourceT] = own_name
     rank: Rank = Rank.USER
-    arrivals: bool = True
-    """Whether added objects count; not where other objects wait for a deletion."""
+    created: bool = True
+    """Whether the creation of an object counts; not where other objects wait for a deletion."""
 
 
 class Watcher(Generic[ResourceT]):
     """The watch of one source, as a background task: call `run` again when it fails."""
 
-    def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, began: Callable[[], None]) -> None:
-        """Pass keys to `add`; call `began` whenever the watch starts from a new version, without earlier changes."""
+    def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, on_start: Callable[[], None]) -> None:
+        """Pass keys to `add`; call `on_start` whenever the watch starts from a new version, without earlier changes."""
         self._source, self._store, self._add = source, store, add
-        self._on_start = began
+        self._on_start = on_start
         self._version: str | None = None
         self._seen: dict[str, Hashable] = {}
 
@@ -167,7 +167,7 @@ class Watcher(Generic[ResourceT]):
             self._add(key, "event", self._source.rank)
 
     def _matters(self, change: Change[ResourceT]) -> bool:
-        if change.type == "added" and not self._source.arrivals:
+        if change.type == "added" and not self._source.created:
             return False
         if self._source.when is version_changed:
             return True

@@ -223,18 +223,18 @@ class SimConsoles:
         return f"{self._catalogue.console_url}/{self._catalogue.name}/{server.id}?token={token}"
 
     def _console_lines(self, handle: Handle) -> list[str]:
-        life, now = self._states.record(handle), self._storage.now()
-        machine = self._machine(life)
+        record, now = self._states.record(handle), self._storage.now()
+        machine = self._machine(record)
         lines: list[str] = []
-        for began, takes_s in life.boots:
+        for began, takes_s in record.boots:
             began_at = as_datetime(began)
             lines.extend(boot_log(machine, began_at, takes_s=takes_s, elapsed_s=now - began))
-        if life.boots and life.server.state in _OFF and life.server.launched:
+        if record.boots and record.server.state in _OFF and record.server.launched:
             lines.extend(power_off_log())
         return lines
 
-    def _machine(self, life: ServerRecord) -> Machine:
-        spec, server = life.spec, life.server
+    def _machine(self, record: ServerRecord) -> Machine:
+        spec, server = record.spec, record.server
         port = self._ports.read(Handle(spec.handle.tenancy, spec.port))
         tenancy = self._tenancies.read(spec.handle.tenancy) if spec.has_tenancy_key else None
         return Machine(

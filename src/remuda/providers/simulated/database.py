@@ -2,9 +2,9 @@
 
 One connection is used on the event loop. A transaction is synchronous, so no reader sees half of it; it may contain
 several writes, each of which is atomic by itself. Another process may have the file open too (`remuda sim`): a write
-waits briefly for it, and `foreign_changes` announces what it did. Every change is recorded with `touch` before it is
-made, which gives the object its version, notifies listeners after the commit, and lets stale reads remember the
-previous state.
+waits briefly for it, and `announce_foreign_changes` announces what it did. Every change is recorded with
+`record_change` before it is made, which gives the object its version, notifies listeners after the commit, and lets
+stale reads remember the previous state.
 
 Columns hold what is searched for; the rest of an object is one document. `state`, `next` and `due` mean that an object
 is in one state until that time, and in the other afterwards. `changes` tells other processes that have the file open

@@ -171,9 +171,9 @@ class ServerStateMachine:
 
     def set_user_data(self, handle: Handle, user_data: bytes) -> None:
         """Change a server's user data, which its next first boot reads."""
-        life = self.record(handle)
-        spec = replace(life.spec, user_data=user_data)
-        self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (encode(spec), life.server.id))
+        record = self.record(handle)
+        spec = replace(record.spec, user_data=user_data)
+        self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (encode(spec), record.server.id))
 
     def migrate(self, handle: Handle) -> str:
         """Move a server to another host; return the host's name, or raise NoCapacity."""

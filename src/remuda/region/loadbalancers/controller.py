@@ -168,7 +168,7 @@ def controller(
         admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_for),
         sources=(
             Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
-            Source(Address, keys=through(store, LoadBalancer, "without address", network_of), arrivals=False),
+            Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),
             operation_source(subject_of_kind(LOAD_BALANCER)),
         ),
         settings=settings,

@@ -367,7 +367,7 @@ def controller(
         ports=ports,
         sources=(
             Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
-            Source(Address, keys=through(store, Server, "without address", network_of), arrivals=False),
+            Source(Address, keys=through(store, Server, "without address", network_of), created=False),
             Source(
                 SecurityGroup, when=_has_come_or_goes, keys=through(store, Server, "group", lambda group: group.name)
             ),
