@@ -127,7 +127,10 @@ def check_network(orphan: Orphan, network: Network, identity: Identity, port: Cl
 
 
 def adopted_server(lost: LostServer, name: str, groups: Iterable[str], by: Principal, *, operation: str) -> Server:
-    """Return the object of a server that exists at its provider, with the fields that the provider reports."""
+    """Return the object of a server that exists at its provider, with the fields that the provider reports.
+
+    It reports no user data, no certificate authority and no pinned host: the object gets none.
+    """
     port, orphan = lost.port.spec, lost.orphan.spec
     spec = ServerCreateSpec(
         network_id=lost.network.name,
