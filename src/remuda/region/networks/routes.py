@@ -1,9 +1,10 @@
 """Routes of networks."""
 
+from collections.abc import Callable
 from functools import partial
 
 from remuda.http.crud import crud
-from remuda.http.routes import Route
+from remuda.http.routes import AnyRoute, Route
 from remuda.region.names import permission
 from remuda.region.networks import rules, schema
 from remuda.region.networks.service import Networks
@@ -12,6 +13,10 @@ from remuda.resources.query import RegionalQuery
 NETWORKS = "/api/v2/networks"
 """All networks."""
 _REFERENCE = f"{NETWORKS}/{{networkID}}/references/{{reference}}"
+
+_reference_route: Callable[..., AnyRoute] = partial(
+    Route, path=_REFERENCE, scope="project", path_type=schema.ReferencePath, service=Networks
+)
 
 ROUTES = [
     *crud(
@@ -32,29 +37,21 @@ ROUTES = [
             "anything else uses cannot be deleted.",
         },
     ),
-    Route(
+    _reference_route(
         method="PUT",
-        path=_REFERENCE,
         name="add_network_reference",
         summary="Add a reference to a network",
         description="A network that has a reference cannot be deleted.",
-        scope="project",
         permission=permission("networks:v2/references", "create"),
-        path_type=schema.ReferencePath,
         success=201,
-        service=Networks,
         calls=Networks.add_reference,
     ),
-    Route(
+    _reference_route(
         method="DELETE",
-        path=_REFERENCE,
         name="remove_network_reference",
         summary="Remove a reference from a network",
-        scope="project",
         permission=permission("networks:v2/references", "delete"),
-        path_type=schema.ReferencePath,
         success=204,
-        service=Networks,
         calls=Networks.remove_reference,
     ),
 ]

@@ -17,7 +17,6 @@ SERVERS = "/api/v2/servers"
 """All servers."""
 _SERVER = f"{SERVERS}/{{serverID}}"
 
-
 _route: Callable[..., AnyRoute] = partial(Route, scope="project", path_type=schema.ServerPath)
 _action = partial(_route, method="POST", permission=permission("servers", "update"), success=202, service=ServerActions)
 
