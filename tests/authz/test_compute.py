@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from remuda.compute.app import TABLE
-from remuda.compute.instances import service as instances
 from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
+from remuda.resources import service as core
 from tests.kit.proofs.authorization.compute_callers import CALLERS, KNOWN
 from tests.kit.proofs.authorization.compute_operations import ROOMS, ROWS, ComputeRow
 from tests.kit.proofs.authorization.compute_rule import RULE
@@ -67,7 +67,7 @@ async def test_a_list_shows_all_that_one_may_see_and_nothing_else(compute_subjec
 async def test_the_trial_finds_a_check_that_is_missing(
     compute_subject: ComputeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instances, "allow_for", lambda *_: None)
+    monkeypatch.setattr(core, "allow_for", lambda *_: None)
     with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
         await try_all(compute_subject, _row("get_instance"), KNOWN, "api", RULE)
 
