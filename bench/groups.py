@@ -23,10 +23,10 @@ GROUPS: Mapping[str, Groups] = {
         "sqlite": ("writes", "saturation", "watchers", "gets", "pages", "opening", "holding"),
         "kubernetes": ("kubernetes",),
     },
-    "http": {"sqlite": ("requests", "judging", "lists", "long_lists", "streams")},
+    "http": {"sqlite": ("requests", "validating", "lists", "long_lists", "streams")},
     "reconcile": {"sqlite": ("passes", "scans", "sources")},
     "operations": {"sqlite": ("journal", "speed")},
-    "identity": {"sqlite": ("checking", "rights", "ledger", "tokens", "reading", "holding", "starting")},
+    "identity": {"sqlite": ("checking", "permissions", "ledger", "tokens", "reading", "holding", "starting")},
     "region": {"sqlite": ("commits", "creating", "reconciling", "monitoring", "idling", "holding")},
     "compute": {"sqlite": ("commits", "creating", "scaling", "starting", "idling", "holding")},
 }

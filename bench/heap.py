@@ -3,10 +3,10 @@
 import ctypes
 import gc
 
-__all__ = ["give_back"]
+__all__ = ["release"]
 
 
-def give_back() -> None:
+def release() -> None:
     """Give the kernel what is free. By itself the C library does so at some later call, which then takes 100 ms."""
     gc.collect()
     if hasattr(library := ctypes.CDLL(None), "malloc_trim"):  # glibc has it

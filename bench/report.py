@@ -34,7 +34,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def goal_text(self) -> str | None:
-        """The goal for people and for JSON."""
+        """The goal for users and for JSON."""
         return None if self.goal is None else f"{'<=' if self.is_at_most else '>='} {self.goal:g}"
 
 

@@ -44,13 +44,13 @@ THOROUGH = (
 
 
 MEMORY = Path("/dev/shm")
-_ROOM = 1 << 30
+_FREE_BYTES = 1 << 30
 """So much has to be free in memory for temporary files to be there."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Put temporary files into memory unless TMPDIR says where, and drop our log unless it is wanted."""
-    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > _ROOM:
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > _FREE_BYTES:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None  # another plugin may have asked already
     if config.getoption("capture") != "no":

@@ -96,7 +96,7 @@ Alias: TypeAlias = int
 """What it counts."""
 BEFORE = 3
 def between(): ...
-"""Stray."""
+"""Orphan."""
 '''
 
 

@@ -1,4 +1,4 @@
-"""The report of a comparison: a table for people, or one JSON object a line."""
+"""The report of a comparison: a table for users, or one JSON object a line."""
 
 import json
 from collections.abc import Sequence

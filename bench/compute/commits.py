@@ -6,7 +6,7 @@ One instance is made at a time, so that no two writes share a commit. The cloud'
 from collections.abc import Iterator
 
 from bench.bed import Bed
-from bench.compute.house import ComputeHouse, housed
+from bench.compute.environment import ComputeEnvironment, housed
 from bench.loops import run
 from bench.region.commits import CountingLane
 from bench.report import Measure, at_most, figure
@@ -31,32 +31,32 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 async def _counted(bed: Bed) -> tuple[float, float]:
     lane = CountingLane("bench-commit")
-    async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as house:
-        (network,) = await house.region.networks(1)
+    async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as environment:
+        (network,) = await environment.region.networks(1)
         before = lane.submitted
-        names = await _make(house, network)
+        names = await _make(environment, network)
         made, before = lane.submitted - before, lane.submitted
-        await _unmake(house, names)
+        await _delete(environment, names)
         return made / _RUNS, (lane.submitted - before) / _RUNS
 
 
-async def _make(house: ComputeHouse, network: str) -> list[str]:
+async def _make(environment: ComputeEnvironment, network: str) -> list[str]:
     names = []
     for number in range(_RUNS):
-        names.append(await house.instance(network, f"instance-{number}"))
-        await house.settled()
-        found = await house.store.get(ComputeInstance, names[-1])
+        names.append(await environment.instance(network, f"instance-{number}"))
+        await environment.settled()
+        found = await environment.store.get(ComputeInstance, names[-1])
         assert is_provisioned(found), "it is provisioned when nothing is left to do"
         assert found.status.power_state == "Running"
     return names
 
 
-async def _unmake(house: ComputeHouse, names: list[str]) -> None:
+async def _delete(environment: ComputeEnvironment, names: list[str]) -> None:
     for name in names:
-        await house.root.delete(f"/api/v2/instances/{name}")
+        await environment.root.delete(f"/api/v2/instances/{name}")
         while True:
-            await house.settled()
+            await environment.settled()
             try:
-                await house.store.get(ComputeInstance, name)
+                await environment.store.get(ComputeInstance, name)
             except NotFound:
                 break

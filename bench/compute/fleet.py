@@ -1,6 +1,6 @@
-"""A house with many instances that do nothing, on a hundred networks of one project; its files are made once in a run.
+"""An environment with many instances that do nothing, on a hundred networks of one project.
 
-They are those of a data directory, so that `remuda up` can be run on them as well.
+Its files are made once in a run. They are those of a data directory, so that `remuda up` can be run on them as well.
 """
 
 from collections.abc import AsyncIterator
@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from bench.bed import Bed
+from bench.compute.environment import ComputeEnvironment, housed
 from bench.compute.filling import Model, fill
-from bench.compute.house import ComputeHouse, housed
 from bench.cpu import busy_share
-from bench.heap import give_back
+from bench.heap import release
 from bench.kinds import KEYRING
+from bench.region.environment import TENANT
 from bench.region.fleet import NETWORKS, model_of
-from bench.region.house import TENANT
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.quotas import Allocation, Quota, owner_value
@@ -31,14 +31,16 @@ _MOST_LOOKS = 300
 
 
 @asynccontextmanager
-async def fleet(bed: Bed, count: int, *, cache_bytes: int = ReaderSettings.cache_bytes) -> AsyncIterator[ComputeHouse]:
-    """Run a house with so many instances."""
-    async with housed(bed, at=await prepared(bed, count), is_new=False, cache_bytes=cache_bytes) as house:
-        yield house
+async def fleet(
+    bed: Bed, count: int, *, cache_bytes: int = ReaderSettings.cache_bytes
+) -> AsyncIterator[ComputeEnvironment]:
+    """Run an environment with so many instances."""
+    async with housed(bed, at=await prepared(bed, count), is_new=False, cache_bytes=cache_bytes) as environment:
+        yield environment
 
 
 async def prepared(bed: Bed, count: int) -> Path:
-    """Return a directory with the files of such a house."""
+    """Return a directory with the files of such an environment."""
     directory = bed.directory(f"instances-{count}")
     data = DataDirectory(directory)
     if not data.store.exists():
@@ -48,23 +50,23 @@ async def prepared(bed: Bed, count: int) -> Path:
 
 
 async def _make(bed: Bed, directory: Path, count: int) -> None:
-    async with housed(bed, at=directory) as house:
-        networks = await house.region.networks(NETWORKS)
-        names = [await house.instance(network, "model") for network in networks]
-        await house.settled()
-        models = [await _model(house, name, network) for name, network in zip(names, networks, strict=True)]
-        head = await house.store.get(Quota, TENANT.id)
+    async with housed(bed, at=directory) as environment:
+        networks = await environment.region.networks(NETWORKS)
+        names = [await environment.instance(network, "model") for network in networks]
+        await environment.settled()
+        models = [await _model(environment, name, network) for name, network in zip(names, networks, strict=True)]
+        head = await environment.store.get(Quota, TENANT.id)
     fill(directory, models, head, count - NETWORKS)
-    give_back()
+    release()
 
 
-async def _model(house: ComputeHouse, name: str, network: str) -> Model:
-    held = await house.store.list(Allocation, index=("owner", owner_value(INSTANCE.qualified, name)))
+async def _model(environment: ComputeEnvironment, name: str, network: str) -> Model:
+    held = await environment.store.list(Allocation, index=("owner", owner_value(INSTANCE.qualified, name)))
     (row,) = held.items
     return Model(
-        instance=await house.store.get(ComputeInstance, name),
+        instance=await environment.store.get(ComputeInstance, name),
         allocation=row,
-        server=await model_of(house.region, name, network),
+        server=await model_of(environment.region, name, network),
     )
 
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from bench.bed import Bed
+from bench.compute.environment import ComputeEnvironment
 from bench.compute.fleet import at_rest, fleet, prepared
-from bench.compute.house import ComputeHouse
 from bench.loops import run
-from bench.region.house import TENANT
+from bench.region.environment import TENANT
 from bench.region.idling import eyes, poll_share, searching, share_at_rest
 from bench.report import Measure, at_most, figure
 from remuda.compute.kinds import ComputeInstance
@@ -33,7 +33,7 @@ _LEARNING_S = 2.0
 
 
 def measures(bed: Bed) -> Iterator[Measure]:
-    """Open a house, let it begin, and wait."""
+    """Open an environment, let it begin, and wait."""
     idle, poll, ledger = run(_spent(bed))
     count = f"{bed.sizes.fleet:,} idle instances"
     yield at_most(1, f"{count}, scans, polls and rounds included", idle + poll + ledger, _LIMIT_PERCENT, "% CPU")
@@ -44,28 +44,33 @@ def measures(bed: Bed) -> Iterator[Measure]:
 async def _spent(bed: Bed) -> tuple[float, float, float]:
     await prepared(bed, bed.sizes.fleet)
     opened = time.perf_counter()
-    async with fleet(bed, bed.sizes.fleet) as house:
+    async with fleet(bed, bed.sizes.fleet) as environment:
         await at_rest()
-        version, watch = house.store.change_counter((Server, ComputeInstance, Allocation)), eyes(house.region)
-        poll, ledger = await poll_share(house.region, watch), await _ledger_share(house)
-        async with searching(house.region, watch), _rounds(house):
+        version, watch = (
+            environment.store.change_counter((Server, ComputeInstance, Allocation)),
+            eyes(environment.region),
+        )
+        poll, ledger = await poll_share(environment.region, watch), await _ledger_share(environment)
+        async with searching(environment.region, watch), _rounds(environment):
             idle = await share_at_rest(opened)
-        assert version == house.store.change_counter((Server, ComputeInstance, Allocation)), "nothing was to be done"
+        assert version == environment.store.change_counter((Server, ComputeInstance, Allocation)), (
+            "nothing was to be done"
+        )
     return idle, poll, ledger
 
 
-async def _ledger_share(house: ComputeHouse) -> float:
+async def _ledger_share(environment: ComputeEnvironment) -> float:
     """Return how much of a core identity's look at the ledger takes, in percent of its period."""
     start = time.process_time()
-    drift, rows = await compare(house.store, TENANT.id)
+    drift, rows = await compare(environment.store, TENANT.id)
     assert drift is None, "it is right"
     return (time.process_time() - start) / pause_s(rows) * 100
 
 
 @asynccontextmanager
-async def _rounds(house: ComputeHouse) -> AsyncIterator[None]:
-    """Have compute's monitor look at everything meanwhile."""
-    monitor = await monitor_beside(house)
+async def _rounds(environment: ComputeEnvironment) -> AsyncIterator[None]:
+    """Have compute's monitor check everything meanwhile."""
+    monitor = await monitor_beside(environment)
     looks = [asyncio.ensure_future(look()) for look in (monitor.instances.run, monitor.allocations.run)]
     try:
         await monitor.stalled.run()
@@ -76,9 +81,9 @@ async def _rounds(house: ComputeHouse) -> AsyncIterator[None]:
         await _ended(looks)
 
 
-async def monitor_beside(house: ComputeHouse) -> Monitor:
-    """Return a monitor beside that of the house, which knows the projects there are."""
-    compute = house.compute
+async def monitor_beside(environment: ComputeEnvironment) -> Monitor:
+    """Return a monitor beside that of the environment, which knows the projects there are."""
+    compute = environment.compute
     apart = replace(compute.ports, metrics=CollectorRegistry())
     monitor = monitor_of(apart, compute.running_controllers["instances"].enqueue)
     learning = asyncio.ensure_future(monitor.allocations.watch_projects())

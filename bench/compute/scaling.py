@@ -1,8 +1,8 @@
 """An instance among many beside one among few: read, listed, made, and followed when its server changes.
 
-Both houses are in this process and take turns, without a socket, which would add the same to both sides. *Warm* is what
-was just asked for, by a store with the cache that everybody gets; *cold* is a store without one, where what is asked
-for comes from all over the file.
+Both environments are in this process and take turns, without a socket, which would add the same to both sides. *Warm*
+is what was just asked for, by a store with the cache that everybody gets; *cold* is a store without one, where what is
+asked for comes from all over the file.
 """
 
 import itertools
@@ -18,11 +18,11 @@ from prometheus_client import CollectorRegistry
 
 from bench.bed import Bed
 from bench.callers import by_callers
+from bench.compute.environment import INSTANCES, ComputeEnvironment
 from bench.compute.fleet import at_rest, fleet
-from bench.compute.house import INSTANCES, ComputeHouse
 from bench.cpu import spent_us
 from bench.loops import run
-from bench.region.house import TENANT
+from bench.region.environment import TENANT
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.clients.watch import Changed
@@ -66,7 +66,7 @@ async def _compare(bed: Bed, state: str) -> list[tuple[str, float, float]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    house: ComputeHouse
+    environment: ComputeEnvironment
     is_warm: bool
     names: Sequence[str]
     """Of all instances, as they lie all over the store."""
@@ -84,23 +84,23 @@ class _Site:
 
 @asynccontextmanager
 async def _site(bed: Bed, count: int, state: str) -> AsyncIterator[_Site]:
-    async with fleet(bed, count, cache_bytes=_STATES[state]) as house:
+    async with fleet(bed, count, cache_bytes=_STATES[state]) as environment:
         await at_rest()
-        names = (await house.store.list_names(ComputeInstance)).items
+        names = (await environment.store.list_names(ComputeInstance)).items
         yield _Site(
-            house=house,
+            environment=environment,
             is_warm=state == "warm",
             numbers=itertools.count(len(names)),
             names=sorted(names, key=lambda name: name[::-1]),
-            following=_following(house),
-            networks=(await house.store.list_names(Network)).items,
+            following=_following(environment),
+            networks=(await environment.store.list_names(Network)).items,
         )
 
 
-def _following(house: ComputeHouse) -> ServerWatch:
-    """Return what follows servers, beside that of the house."""
-    apart = changed(house.compute.ports, metrics=CollectorRegistry())
-    return ServerWatch(apart, house.compute.running_controllers["instances"])
+def _following(environment: ComputeEnvironment) -> ServerWatch:
+    """Return what follows servers, beside that of the environment."""
+    apart = changed(environment.compute.ports, metrics=CollectorRegistry())
+    return ServerWatch(apart, environment.compute.running_controllers["instances"])
 
 
 Work = Callable[[_Site, int], Awaitable[int]]
@@ -120,7 +120,7 @@ def _timed(site: _Site, work: Work) -> Subject:
 
 async def _get(site: _Site, turn: int) -> int:
     for name in site.some(_GETS, turn):
-        await site.house.root.get(f"{INSTANCES}/{name}")
+        await site.environment.root.get(f"{INSTANCES}/{name}")
     return _GETS
 
 
@@ -137,7 +137,7 @@ async def _read_on(site: _Site, what: str, query: Mapping[str, str]) -> int:
     after = "" if site.is_warm else site.read.get(what, "")
     for _ in range(_PAGES):
         more = {"continue": after} if after else {}
-        reply = await site.house.root.get(INSTANCES, {"limit": str(_PAGE), **query, **more})
+        reply = await site.environment.root.get(INSTANCES, {"limit": str(_PAGE), **query, **more})
         after = reply.headers.get(b"x-continue", b"").decode()
     site.read[what] = after
     return _PAGES
@@ -146,18 +146,20 @@ async def _read_on(site: _Site, what: str, query: Mapping[str, str]) -> int:
 async def _create(site: _Site, _: int) -> int:
     numbers = [next(site.numbers) for _ in range(_CREATES)]
     state, networks = "warm" if site.is_warm else "cold", site.networks
-    await by_callers(lambda number: site.house.instance(networks[number % len(networks)], f"{state}-{number}"), numbers)
-    await site.house.settled()
+    await by_callers(
+        lambda number: site.environment.instance(networks[number % len(networks)], f"{state}-{number}"), numbers
+    )
+    await site.environment.settled()
     return _CREATES
 
 
 async def _follow(site: _Site, turn: int) -> int:
     """Stop servers at region, or start them again, and wait until their instances show it."""
-    store, names = site.house.store, site.some(_FOLLOWED, turn // 2)
+    store, names = site.environment.store, site.some(_FOLLOWED, turn // 2)
     verb, state = _VERBS[turn % 2]
     since = (await store.list_names(ComputeInstance, limit=1)).version
     for name in names:
-        await site.house.region.root.post(f"/api/v2/servers/{name}/{verb}", status=202)
+        await site.environment.region.root.post(f"/api/v2/servers/{name}/{verb}", status=202)
     waiting = set(names)
     watch = cast("AsyncGenerator[Event[ComputeInstance]]", store.watch(ComputeInstance, since=since))
     async with aclosing(watch) as events:
@@ -171,13 +173,13 @@ async def _follow(site: _Site, turn: int) -> int:
 
 async def _wake(site: _Site, turn: int) -> int:
     """Have instances looked at because their servers seem to have changed, which turns out to be nothing."""
-    house, ports = site.house, site.house.compute.ports
+    environment, ports = site.environment, site.environment.compute.ports
     for name in site.some(_WOKEN, turn):
-        instance = await house.store.get(ComputeInstance, name)
+        instance = await environment.store.get(ComputeInstance, name)
         (server,) = await list_tagged(ports.region, instance)
         moved = replace(server, status=replace(server.status, private_ip=""))
         await site.following.observe(Changed("modified", moved))
-    await house.settled()
+    await environment.settled()
     return _WOKEN
 
 

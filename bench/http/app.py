@@ -29,7 +29,7 @@ _TIME_LIMIT_S = 30.0
 
 
 def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIApp, Metrics]:
-    """Return the application and its meters. Its rate limit counts and never refuses."""
+    """Return the application and its meters. Its rate limit counts and never rejects."""
     clock, randomness, routes = SystemClock(), SystemRandomness(), table()
     ports = ApiPorts(
         authenticator=Tokens(),

@@ -54,15 +54,15 @@ def serving(which: str, file: Path, log: Path) -> Iterator[Child]:
 
 async def _serve_ours(file: Path, log: Path) -> None:
     clock, randomness, closing = SystemClock(), SystemRandomness(), asyncio.Event()
-    store, duties = open_store(file, REGISTRY, SEALER), BackgroundTasks(clock)
+    store, tasks = open_store(file, REGISTRY, SEALER), BackgroundTasks(clock)
     with log.open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
         app, metrics = build(store, sink, closing)
         server = HttpServer(app, clock=clock, randomness=randomness, count_closed=metrics.count_closed, closing=closing)
-        duties.start("loop lag", lambda: measure_loop_lag(metrics, clock))
+        tasks.start("loop lag", lambda: measure_loop_lag(metrics, clock))
         address = await server.start(ListenAddress(_LOCAL, 0))
         await _until_told(address.port)
         await server.stop()
-        await duties.stop()
+        await tasks.stop()
         await store.close()
 
 

@@ -14,8 +14,8 @@ import msgspec
 from bench.bed import Bed
 from bench.http.app import organization_path
 from bench.http.inside import Request
-from bench.http.judging import answering
 from bench.http.service import MEMBER
+from bench.http.validating import answering
 from bench.http.wire import read_of
 from bench.kinds import Machine
 from bench.loops import run

@@ -1,4 +1,4 @@
-"""A list of everything, without a limit: it is streamed, and never holds the loop."""
+"""A list of everything, without a limit: it is streamed, and never blocks the loop."""
 
 import asyncio
 import gc
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from bench.bed import Bed
 from bench.http.app import PREFIX
 from bench.http.inside import Answered, Request
-from bench.http.judging import answering
 from bench.http.service import MEMBER, OPERATOR
+from bench.http.validating import answering
 from bench.loopwatch import Held, watched
 from bench.report import Measure, at_most, figure
 

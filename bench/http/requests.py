@@ -1,7 +1,7 @@
 """One authenticated GET of a stored object, over a socket: the server's CPU time, beside a bare application's.
 
-Ours has 120 routes loaded, reads from a real store, checks token and rights, counts, and writes its access log to a
-file. The bare one answers with the same bytes, headers and all, and does nothing else.
+Ours has 120 routes loaded, reads from a real store, checks token and permissions, counts, and writes its access log to
+a file. The bare one answers with the same bytes, headers and all, and does nothing else.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The measured API: machines in a store, with their rights, behind 120 routes."""
+"""The measured API: machines in a store, with their permissions, behind 120 routes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ ROUTES = 120
 """How many routes the table has."""
 
 MEMBER, OPERATOR = "bench-member", "bench-operator"
-"""Tokens: of one who has rights in the first organization, and of one who has them everywhere."""
+"""Tokens: of one who has permissions in the first organization, and of one who has them everywhere."""
 
 _READ, _CREATE = Permission("bench:machines", "read"), Permission("bench:machines", "create")
-_RIGHTS = frozenset({_READ, _CREATE})
+_PERMISSIONS = frozenset({_READ, _CREATE})
 
 
 class Tokens:
@@ -31,10 +31,12 @@ class Tokens:
 
     def __init__(self) -> None:
         first = labels_of(0, 1)[ORGANIZATION]
-        member = AccessList(organizations={first: OrganizationAccess(permissions=_RIGHTS)})
+        member = AccessList(organizations={first: OrganizationAccess(permissions=_PERMISSIONS)})
         self._known = {
             MEMBER: Principal(subject="member@example.com", type="user", access=member, organizations=(first,)),
-            OPERATOR: Principal(subject="operator@example.com", type="user", access=AccessList(everywhere=_RIGHTS)),
+            OPERATOR: Principal(
+                subject="operator@example.com", type="user", access=AccessList(everywhere=_PERMISSIONS)
+            ),
         }
 
     def knows(self, credentials: RequestCredentials) -> bool:

@@ -4,7 +4,7 @@ Both go through the whole API without a socket, which would only add the same to
 since the last request of the same token. *Just after* something has, and every request pays for that: no real load is
 like this, but it tells what one change costs each of those who come next. *Meanwhile* many ask in turn, and every 10 ms
 something changes; the writes themselves are not counted, only what they cost those who ask. What is another
-organization's must cost next to nothing, while each of a project's own people reads again.
+organization's must cost next to nothing, while each of a project's own users reads again.
 """
 
 import time
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bench.bed import Bed
 from bench.http.inside import Request
-from bench.identity.house import House, housed
+from bench.identity.environment import Environment, housed
 from bench.identity.tenants import Tenant
 from bench.kinds import name_of
 from bench.loops import run
@@ -52,7 +52,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 class _Asking:
     """Who can ask here, and what can change meanwhile."""
 
-    house: House
+    environment: Environment
     user: Request
     account: Request
     many: Sequence[Request]
@@ -135,31 +135,33 @@ async def _send(request: Request) -> None:
 
 @asynccontextmanager
 async def _asking(bed: Bed) -> AsyncIterator[_Asking]:
-    async with housed(bed, _TENANT, _OTHER) as house:
-        tokens = [await house.log_in(subject) for subject in _TENANT.subjects[:_MANY]]
-        many = [Request(house.app, _PATH, token=token) for token in tokens]
+    async with housed(bed, _TENANT, _OTHER) as environment:
+        tokens = [await environment.log_in(subject) for subject in _TENANT.subjects[:_MANY]]
+        many = [Request(environment.app, _PATH, token=token) for token in tokens]
         for number in range(_REVOKED):
-            await house.identity.tokens.tokens.revoke(name_of(number), expires=house.identity.ports.clock.now() + _HOUR)
+            await environment.identity.tokens.tokens.revoke(
+                name_of(number), expires=environment.identity.ports.clock.now() + _HOUR
+            )
 
         async def log_in() -> None:
-            await house.log_in(_TENANT.subjects[-1])
+            await environment.log_in(_TENANT.subjects[-1])
 
         def project_of(tenant: Tenant) -> Write:
             projects = cycle(range(tenant.projects))
 
             async def change() -> None:
-                project = await house.store.get(Project, tenant.project(next(projects)))
+                project = await environment.store.get(Project, tenant.project(next(projects)))
                 status = replace(project.status, observed_generation=project.status.observed_generation + 1)
-                await house.store.update_status(replace(project, status=status))
+                await environment.store.update_status(replace(project, status=status))
 
             return change
 
         yield _Asking(
-            house=house,
+            environment=environment,
             user=many[0],
-            account=Request(house.app, _PATH, token=await house.account(_TENANT)),
+            account=Request(environment.app, _PATH, token=await environment.account(_TENANT)),
             many=many,
-            public=Request(house.public, _PATH, token=None),
+            public=Request(environment.public, _PATH, token=None),
             changes={
                 "a login": log_in,
                 "a foreign project's change": project_of(_OTHER),

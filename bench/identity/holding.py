@@ -1,4 +1,4 @@
-"""Nothing holds the loop: the most CPU time of one callback in what identity does at length, and in everything at once.
+"""Nothing blocks the loop: the most CPU time of one callback in what identity does at length, and at once.
 
 Every case begins with the caches as the ones before have left them. The garbage collector is asked to look at what is
 new while we watch.
@@ -14,7 +14,7 @@ from bench.bed import Bed
 from bench.callers import CALLERS, by_callers
 from bench.identity.browser import log_in, refreshed
 from bench.identity.client import Client
-from bench.identity.house import House, housed
+from bench.identity.environment import Environment, housed
 from bench.identity.tenants import Tenant
 from bench.kinds import name_of
 from bench.loopwatch import watched
@@ -28,7 +28,7 @@ __all__ = ["measures"]
 _LIMIT_MS = 10.0
 _PASSWORD = "correct horse battery staple"
 _LARGE = 0
-"""The number of the organization with many people and projects."""
+"""The number of the organization with many users and projects."""
 
 Work = Callable[[], Awaitable[object]]
 Case = tuple[str, Work]
@@ -56,31 +56,31 @@ async def _run(work: Work) -> None:
 
 
 async def _cases(bed: Bed) -> AsyncIterator[Case]:
-    people = bed.sizes.members
-    large = Tenant(_LARGE, people=people, projects=people)
-    small = [Tenant(number, people=1, projects=1) for number in range(1, CALLERS + 1)]
-    async with housed(bed, large, *small) as house:
-        await house.settled()
-        root, path = house.client(house.root), f"/api/v1/organizations/{large.id}"
+    members = bed.sizes.members
+    large = Tenant(_LARGE, members=members, projects=members)
+    small = [Tenant(number, members=1, projects=1) for number in range(1, CALLERS + 1)]
+    async with housed(bed, large, *small) as environment:
+        await environment.settled()
+        root, path = environment.client(environment.root), f"/api/v1/organizations/{large.id}"
         for tenant in small[:2]:
-            await house.identity.passwords.set_password(user_id(tenant.subjects[0]), Secret(_PASSWORD))
+            await environment.identity.passwords.set_password(user_id(tenant.subjects[0]), Secret(_PASSWORD))
         logins = [tenant.subjects[0] for tenant in small[:2]] * 2
-        yield "logins with a password", partial(by_callers, lambda who: log_in(house.app, who, _PASSWORD), logins)
-        yield f"a list of {people:,} users", partial(root.get, f"{path}/users")
-        yield f"a list of {people:,} projects", partial(root.get, f"{path}/projects")
-        yield f"a list of groups of {people:,}", partial(root.get, f"{path}/groups")
-        yield f"permissions in {people:,} projects", await _rights(house, large)
-        yield f"a group of {people:,} changed", _change_group(root, large)
-        mixed = _Mixed(house, small)
+        yield "logins with a password", partial(by_callers, lambda who: log_in(environment.app, who, _PASSWORD), logins)
+        yield f"a list of {members:,} users", partial(root.get, f"{path}/users")
+        yield f"a list of {members:,} projects", partial(root.get, f"{path}/projects")
+        yield f"a list of groups of {members:,}", partial(root.get, f"{path}/groups")
+        yield f"permissions in {members:,} projects", await _permissions(environment, large)
+        yield f"a group of {members:,} changed", _change_group(root, large)
+        mixed = _Mixed(environment, small)
         await mixed.prepare()
         yield f"everything at once by {CALLERS} callers", partial(by_callers, mixed.turn, range(bed.sizes.operations))
         gone = partial(root.delete, path)
-        yield f"deleting an organization of {people:,} users and projects", partial(_until_settled, house, gone)
+        yield f"deleting an organization of {members:,} users and projects", partial(_until_settled, environment, gone)
 
 
-async def _rights(house: House, tenant: Tenant) -> Work:
-    """Return what asks for the rights of one who is in every second project."""
-    return partial(house.client(await house.log_in(tenant.subjects[0])).get, "/api/v1/acl")
+async def _permissions(environment: Environment, tenant: Tenant) -> Work:
+    """Return what asks for the permissions of one who is in every second project."""
+    return partial(environment.client(await environment.log_in(tenant.subjects[0])).get, "/api/v1/acl")
 
 
 def _change_group(root: Client, tenant: Tenant) -> Work:
@@ -91,17 +91,17 @@ def _change_group(root: Client, tenant: Tenant) -> Work:
     return partial(root.put, path, {"metadata": {"name": "fewer"}, "spec": spec})
 
 
-async def _until_settled(house: House, work: Work) -> None:
+async def _until_settled(environment: Environment, work: Work) -> None:
     await work()
-    await house.settled()
+    await environment.settled()
 
 
 class _Mixed:
     """What callers do, each something else."""
 
-    def __init__(self, house: House, tenants: list[Tenant]) -> None:
-        self._house, self._tenants = house, tenants
-        self._root = house.client(house.root)
+    def __init__(self, environment: Environment, tenants: list[Tenant]) -> None:
+        self._environment, self._tenants = environment, tenants
+        self._root = environment.client(environment.root)
         self._refresh: list[str] = []
         self._numbers = itertools.count()
         self._kinds = itertools.cycle(
@@ -110,7 +110,7 @@ class _Mixed:
 
     async def prepare(self) -> None:
         """Log everybody in."""
-        self._refresh = [await self._house.refresh_token(tenant.subjects[0]) for tenant in self._tenants]
+        self._refresh = [await self._environment.refresh_token(tenant.subjects[0]) for tenant in self._tenants]
 
     async def turn(self, number: int) -> None:
         """Do what comes next."""
@@ -118,7 +118,7 @@ class _Mixed:
         await next(self._kinds)(tenant, f"/api/v1/organizations/{tenant.id}")
 
     async def _read(self, tenant: Tenant, path: str) -> None:
-        await self._house.client(await self._house.log_in(tenant.subjects[0])).get(path)
+        await self._environment.client(await self._environment.log_in(tenant.subjects[0])).get(path)
 
     async def _allocate(self, tenant: Tenant, path: str) -> None:
         rows, key = f"{path}/projects/{tenant.project(0)}/allocations", name_of(next(self._numbers))
@@ -131,7 +131,7 @@ class _Mixed:
         await self._root.post(f"{rows}/{made.json['metadata']['id']}/confirm", status=200)
 
     async def _renew(self, _tenant: Tenant, _path: str) -> None:
-        self._refresh.append(await refreshed(self._house.app, self._refresh.pop(0)))
+        self._refresh.append(await refreshed(self._environment.app, self._refresh.pop(0)))
 
     async def _account(self, tenant: Tenant, path: str) -> None:
         body = {"metadata": {"name": "robot"}, "spec": {"groupIDs": tenant.groups[:1]}}

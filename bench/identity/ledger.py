@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from bench.bed import Bed
 from bench.callers import CALLERS
 from bench.identity.client import Client
-from bench.identity.house import ROOT, House, housed
+from bench.identity.environment import ROOT, Environment, housed
 from bench.identity.tenants import Tenant
 from bench.kinds import name_of
 from bench.loops import run
@@ -26,11 +26,11 @@ __all__ = ["measures"]
 
 _GOAL = 0.25
 _KIND = "servers"
-_RIGHTS = frozenset(
+_PERMISSIONS = frozenset(
     Permission(f"identity:{name}", verb) for name in ("allocations", "quotas") for verb in ("create", "update")
 )
-_WHO = Principal(subject=ROOT, type="user", access=AccessList(everywhere=_RIGHTS))
-_TENANTS = [Tenant(number, people=0, projects=1) for number in range(CALLERS)]
+_WHO = Principal(subject=ROOT, type="user", access=AccessList(everywhere=_PERMISSIONS))
+_TENANTS = [Tenant(number, members=0, projects=1) for number in range(CALLERS)]
 
 Take = Callable[[Tenant, str], Awaitable[object]]
 
@@ -43,9 +43,9 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _compare(bed: Bed) -> list[tuple[float, float]]:
-    async with housed(bed, *_TENANTS) as house:
-        await _raise_limits(house)
-        ways = [_by_port(house), _over_api(house)]
+    async with housed(bed, *_TENANTS) as environment:
+        await _raise_limits(environment)
+        ways = [_by_port(environment), _over_api(environment)]
         places = [_TENANTS[:1] * CALLERS, _TENANTS]
         numbers = itertools.count()
         subjects = [_subject(take, where, bed.sizes.operations, numbers) for take in ways for where in places]
@@ -66,14 +66,14 @@ def _subject(take: Take, places: Sequence[Tenant], count: int, numbers: Iterator
     return turn
 
 
-async def _raise_limits(house: House) -> None:
+async def _raise_limits(environment: Environment) -> None:
     limits = schema.QuotasWrite(quotas=(schema.QuotaWrite(kind=_KIND, quantity=1_000_000),))
     for tenant in _TENANTS:
-        await house.identity.services.limits.update(_context(tenant.id), tenant.id, limits)
+        await environment.identity.services.limits.update(_context(tenant.id), tenant.id, limits)
 
 
-def _by_port(house: House) -> Take:
-    allocations = house.identity.services.allocations
+def _by_port(environment: Environment) -> Take:
+    allocations = environment.identity.services.allocations
 
     async def take(tenant: Tenant, key: str) -> None:
         where = tenant.id, tenant.project(0)
@@ -83,8 +83,8 @@ def _by_port(house: House) -> Take:
     return take
 
 
-def _over_api(house: House) -> Take:
-    client = Client(house.app, house.root)
+def _over_api(environment: Environment) -> Take:
+    client = Client(environment.app, environment.root)
 
     async def take(tenant: Tenant, key: str) -> None:
         rows = f"/api/v1/organizations/{tenant.id}/projects/{tenant.project(0)}/allocations"

@@ -1,7 +1,7 @@
 """Reads: an organization's quotas, and warm lists of 1,000, beside what encodes the same answers and nothing else.
 
 Projects are rendered once and kept by the store, which finds them through an index: a project is so small that this is
-most of the work. A user is made of several objects at each read, so it is converted and encoded anew.
+most of the work. A user is made of several objects at each read, so it is converted and encoded again.
 """
 
 import time
@@ -11,7 +11,7 @@ import msgspec
 
 from bench.bed import Bed
 from bench.http.inside import Request
-from bench.identity.house import House, housed
+from bench.identity.environment import Environment, housed
 from bench.identity.tenants import Tenant
 from bench.loops import run
 from bench.report import Measure, at_least, at_most
@@ -26,7 +26,7 @@ from remuda.resources.conventions import ORGANIZATION
 __all__ = ["measures"]
 
 _LISTED = 1_000
-_TENANT = Tenant(0, people=_LISTED, projects=_LISTED)
+_TENANT = Tenant(0, members=_LISTED, projects=_LISTED)
 _PATH = f"{IDENTITY_PREFIX}/api/v1/organizations/{_TENANT.id}"
 _TIMES = 5
 
@@ -44,33 +44,33 @@ def _list(title: str, ours_us: float, bare_us: float) -> Measure:
 
 
 async def _compare(bed: Bed) -> list[float]:
-    async with housed(bed, _TENANT) as house:
-        await house.settled()
+    async with housed(bed, _TENANT) as environment:
+        await environment.settled()
         count = bed.sizes.asked
-        projects, users = await _projects(house), await _users(house)
+        projects, users = await _projects(environment), await _users(environment)
         subjects = [
-            _asking(house, "", count),
-            _asking(house, "/quotas", count),
-            _asking(house, "/projects", _TIMES),
+            _asking(environment, "", count),
+            _asking(environment, "/quotas", count),
+            _asking(environment, "/projects", _TIMES),
             _encoding(projects),
-            _asking(house, "/users", _TIMES),
+            _asking(environment, "/users", _TIMES),
             _encoding(users),
         ]
         return [good_time(values) for values in await alternate(bed.sizes.rounds, *subjects)]
 
 
-async def _projects(house: House) -> Sequence[Wire]:
-    found = await house.store.list(Project, labels={ORGANIZATION: _TENANT.id})
+async def _projects(environment: Environment) -> Sequence[Wire]:
+    found = await environment.store.list(Project, labels={ORGANIZATION: _TENANT.id})
     return [read_project(each) for each in found.items]
 
 
-async def _users(house: House) -> Sequence[Wire]:
-    principal = await house.principal(house.root)
-    return await house.identity.services.users.list(Context(principal=principal, operation="bench"), _TENANT.id)
+async def _users(environment: Environment) -> Sequence[Wire]:
+    principal = await environment.principal(environment.root)
+    return await environment.identity.services.users.list(Context(principal=principal, operation="bench"), _TENANT.id)
 
 
-def _asking(house: House, path: str, times: int) -> Subject:
-    request = Request(house.app, f"{_PATH}{path}", token=house.root)
+def _asking(environment: Environment, path: str, times: int) -> Subject:
+    request = Request(environment.app, f"{_PATH}{path}", token=environment.root)
 
     async def turn(_: int) -> float:
         start = time.process_time()

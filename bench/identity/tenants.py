@@ -1,6 +1,7 @@
-"""Organizations as real ones are: people in groups, groups in projects. All of it as the service itself would store it.
+"""Organizations as real ones are: users in groups, groups in projects. All of it as the service itself would store it.
 
-Everybody is in two groups, the one of all and one of two halves, and each half has the rights in half of the projects.
+Everybody is in two groups, the one of all and one of two halves, and each half has the permissions in half of the
+projects.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class Tenant:
     """One organization, by number. Everything in it follows from that."""
 
     number: int
-    people: int = 100
+    members: int = 100
     projects: int = 4
 
     @property
@@ -45,8 +46,8 @@ class Tenant:
 
     @property
     def subjects(self) -> list[str]:
-        """The addresses of all its people."""
-        return [f"person-{self.number}-{each}@example.com" for each in range(self.people)]
+        """The addresses of all its users."""
+        return [f"person-{self.number}-{each}@example.com" for each in range(self.members)]
 
     @property
     def groups(self) -> list[str]:
@@ -63,7 +64,7 @@ class Tenant:
         return new_organization(self.id, wanted, _BY)
 
     def users(self) -> Iterator[User]:
-        """Return its people."""
+        """Return its users."""
         return (new_user(subject, (), _BY) for subject in self.subjects)
 
     def memberships(self, home: Organization) -> Iterator[OrganizationUser]:

@@ -14,7 +14,7 @@ from bench.bed import Bed
 from bench.callers import CALLERS, by_callers
 from bench.cpu import spent_us
 from bench.identity.browser import log_in, refreshed
-from bench.identity.house import House, housed
+from bench.identity.environment import Environment, housed
 from bench.identity.tenants import Tenant
 from bench.kinds import name_of
 from bench.loops import run
@@ -30,7 +30,7 @@ _PASSWORD = "correct horse battery staple"
 _LOGINS = 2
 """How many in one turn."""
 _LOGIN_GOAL = 1.25
-_TENANTS = [Tenant(number, people=1, projects=0) for number in range(CALLERS)]
+_TENANTS = [Tenant(number, members=1, projects=0) for number in range(CALLERS)]
 
 Each = Callable[[int], Awaitable[object]]
 
@@ -44,15 +44,15 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _compare(bed: Bed) -> list[float]:
-    async with housed(bed, *_TENANTS) as house:
-        await house.identity.passwords.set_password(user_id(_TENANTS[0].subjects[0]), Secret(_PASSWORD))
+    async with housed(bed, *_TENANTS) as environment:
+        await environment.identity.passwords.set_password(user_id(_TENANTS[0].subjects[0]), Secret(_PASSWORD))
         count = bed.sizes.operations
         subjects = [
-            _one_by_one(_login(house)),
-            _by_all(await _refresh(house), count),
-            _by_all(_account(house), count),
+            _one_by_one(_login(environment)),
+            _by_all(await _refresh(environment), count),
+            _by_all(_account(environment), count),
             _one_by_one(_argon2()),
-            _by_all(_bare(house), count),
+            _by_all(_bare(environment), count),
         ]
         return [good_time(values) for values in await alternate(bed.sizes.rounds, *subjects)]
 
@@ -76,9 +76,9 @@ def _by_all(each: Each, count: int) -> Subject:
     return turn
 
 
-def _login(house: House) -> Each:
+def _login(environment: Environment) -> Each:
     async def each(_: int) -> None:
-        await log_in(house.app, _TENANTS[0].subjects[0], _PASSWORD)
+        await log_in(environment.app, _TENANTS[0].subjects[0], _PASSWORD)
 
     return each
 
@@ -99,18 +99,18 @@ def _argon2() -> Each:
     return each
 
 
-async def _refresh(house: House) -> Each:
+async def _refresh(environment: Environment) -> Each:
     """Let whoever is next use the token that has waited the longest, and put the next one in its place."""
-    waiting = [await house.refresh_token(tenant.subjects[0]) for tenant in _TENANTS]
+    waiting = [await environment.refresh_token(tenant.subjects[0]) for tenant in _TENANTS]
 
     async def each(_: int) -> None:
-        waiting.append(await refreshed(house.app, waiting.pop(0)))
+        waiting.append(await refreshed(environment.app, waiting.pop(0)))
 
     return each
 
 
-def _account(house: House) -> Each:
-    client = house.client(house.root)
+def _account(environment: Environment) -> Each:
+    client = environment.client(environment.root)
 
     async def each(number: int) -> None:
         tenant = _TENANTS[number % CALLERS]
@@ -120,8 +120,8 @@ def _account(house: House) -> Each:
     return each
 
 
-def _bare(house: House) -> Each:
-    tokens, numbers = house.identity.tokens.tokens, itertools.count()
+def _bare(environment: Environment) -> Each:
+    tokens, numbers = environment.identity.tokens.tokens, itertools.count()
 
     async def each(_: int) -> None:
         issued = await tokens.issue_for_account("bench", "bench")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.bed import Bed
 from bench.kinds import name_of
 from bench.loops import run
-from bench.operations.saga import BUILD, BUILD_IN_VAIN, Ground, Order, operations_on, run_saga
+from bench.operations.saga import BUILD, BUILD_IN_VAIN, Order, Setup, operations_on, run_saga
 from bench.report import Measure, at_most
 from remuda.operations.saga import Saga
 from remuda.store.sqlite.executor import Done, ThreadExecutor, Work
@@ -26,16 +26,16 @@ def measures(bed: Bed) -> Iterator[Measure]:
         yield at_most(1, f"an operation {title}: beyond its steps", run(_beyond(bed, saga)), limit, "commits")
 
 
-async def _beyond(bed: Bed, saga: Saga[Ground, Order]) -> float:
+async def _beyond(bed: Bed, saga: Saga[Setup, Order]) -> float:
     """Return how many commits a run costs that its steps did not ask for."""
     lane = _CountingLane("bench-commit")
     store = bed.open(bed.fresh(), ports=SqlitePorts(commits=lambda: lane))
-    ground = Ground(store)
-    operations, before = operations_on(ground), lane.submitted
+    setup = Setup(store)
+    operations, before = operations_on(setup), lane.submitted
     for number in range(_RUNS):
         await run_saga(operations, saga, number, id=name_of(number))
-    assert ground.writes == 2 * _RUNS, "each run makes two things, or one which it takes back"
-    beyond = lane.submitted - before - ground.writes
+    assert setup.writes == 2 * _RUNS, "each run makes two things, or one which it rolls back"
+    beyond = lane.submitted - before - setup.writes
     await store.close()
     return beyond / _RUNS
 

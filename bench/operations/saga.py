@@ -16,7 +16,7 @@ from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["BUILD", "BUILD_IN_VAIN", "Ground", "Order", "operations_on", "run_saga"]
+__all__ = ["BUILD", "BUILD_IN_VAIN", "Order", "Setup", "operations_on", "run_saga"]
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -26,43 +26,43 @@ class Order(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Ground:
+class Setup:
     """What the steps reach the world through, and how much they wrote there."""
 
     store: Store
     writes: int = 0
 
 
-async def _make_pool(ground: Ground, work: Work[Order]) -> None:
-    await ground.store.create(Pool(metadata=Metadata(name=work.id)))
-    ground.writes += 1
+async def _make_pool(setup: Setup, work: Work[Order]) -> None:
+    await setup.store.create(Pool(metadata=Metadata(name=work.id)))
+    setup.writes += 1
 
 
-async def _drop_pool(ground: Ground, work: Work[Order]) -> None:
+async def _drop_pool(setup: Setup, work: Work[Order]) -> None:
     try:
-        pool = await ground.store.get(Pool, work.id)
+        pool = await setup.store.get(Pool, work.id)
     except NotFound:
         return
-    await ground.store.delete(Pool, pool.name, uid=pool.uid)
-    ground.writes += 1
+    await setup.store.delete(Pool, pool.name, uid=pool.uid)
+    setup.writes += 1
 
 
-async def _make_machine(ground: Ground, work: Work[Order]) -> None:
-    await ground.store.create(machine(work.input.number))
-    ground.writes += 1
+async def _make_machine(setup: Setup, work: Work[Order]) -> None:
+    await setup.store.create(machine(work.input.number))
+    setup.writes += 1
 
 
-async def _drop_machine(ground: Ground, work: Work[Order]) -> None:
+async def _drop_machine(setup: Setup, work: Work[Order]) -> None:
     try:
-        made = await ground.store.get(Machine, machine(work.input.number).name)
+        made = await setup.store.get(Machine, machine(work.input.number).name)
     except NotFound:
         return
-    await ground.store.delete(Machine, made.name, uid=made.uid)
-    ground.writes += 1
+    await setup.store.delete(Machine, made.name, uid=made.uid)
+    setup.writes += 1
 
 
-async def _fail(_ground: Ground, _work: Work[Order]) -> None:
-    raise Unavailable("There is no room: try again.")
+async def _fail(_setup: Setup, _work: Work[Order]) -> None:
+    raise Unavailable("There is no capacity: try again.")
 
 
 def _subject(order: Order) -> tuple[str, str]:
@@ -87,11 +87,11 @@ BUILD_IN_VAIN = Saga(
 """Makes a pool, fails to make a machine, and takes the pool back."""
 
 
-def operations_on(ground: Ground) -> Operations:
+def operations_on(setup: Setup) -> Operations:
     """Return what runs the sagas, with a timeline as in production."""
     return Operations(
-        ground.store,
-        [BoundSaga(saga, ground) for saga in (BUILD, BUILD_IN_VAIN)],
+        setup.store,
+        [BoundSaga(saga, setup) for saga in (BUILD, BUILD_IN_VAIN)],
         clock=SystemClock(),
         randomness=SystemRandomness(),
         reporter=Timeline(),

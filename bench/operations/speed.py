@@ -10,7 +10,7 @@ from bench.callers import CALLERS, by_callers
 from bench.cpu import spent_us
 from bench.kinds import MACHINE, Pool, machine, name_of
 from bench.loops import run
-from bench.operations.saga import BUILD, Ground, operations_on, run_saga
+from bench.operations.saga import BUILD, Setup, operations_on, run_saga
 from bench.report import Measure, at_least, at_most, figure
 from bench.rounds import alternate, good_time, steady_rate
 from remuda.kernel.clock import SystemClock
@@ -34,7 +34,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 async def _compare(bed: Bed) -> tuple[Turn, Turn]:
     """Return the CPU time and the rate of operations, each beside that of bare writes."""
     ours, theirs = bed.open(bed.fresh()), bed.open(bed.fresh())
-    operations, now = operations_on(Ground(ours)), SystemClock().now()
+    operations, now = operations_on(Setup(ours)), SystemClock().now()
     numbers, count = itertools.count(), bed.sizes.operations
     rates: dict[str, list[float]] = {"ours": [], "theirs": []}
 

@@ -41,7 +41,7 @@ class Control:
 
 @asynccontextmanager
 async def controlled(store: Store, *, by_lifecycle: bool = False) -> AsyncIterator[Control]:
-    """Have every machine looked after, at each change of it, while the block runs."""
+    """Have every machine reconciled, at each change of it, while the block runs."""
     reporter = _Counting()
     ports = ReconcilePorts(store=store, reporter=reporter)
     reconcile = _lifecycle(ports) if by_lifecycle else _glance(store)

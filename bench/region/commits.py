@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bench.bed import Bed
 from bench.loops import run
-from bench.region.house import House, housed
+from bench.region.environment import Environment, housed
 from bench.report import Measure, at_most, figure
 from remuda.quota.reservation import is_provisioned
 from remuda.region.kinds.networks import Network
@@ -31,20 +31,20 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 async def _counted(bed: Bed) -> tuple[float, float]:
     lane = CountingLane("bench-commit")
-    async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as house:
+    async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as environment:
         before = lane.submitted
-        (network,) = await house.networks(1)
-        assert is_provisioned(await house.store.get(Network, network))
+        (network,) = await environment.networks(1)
+        assert is_provisioned(await environment.store.get(Network, network))
         of_network, before = lane.submitted - before, lane.submitted
-        await _make(house, network)
+        await _make(environment, network)
         return (lane.submitted - before) / _RUNS, of_network
 
 
-async def _make(house: House, network: str) -> None:
+async def _make(environment: Environment, network: str) -> None:
     for number in range(_RUNS):
-        server = await house.server(network, f"server-{number}")
-        await house.settled()
-        assert (await house.store.get(Server, server)).status.phase == "Running"
+        server = await environment.server(network, f"server-{number}")
+        await environment.settled()
+        assert (await environment.store.get(Server, server)).status.phase == "Running"
 
 
 class CountingLane(ThreadExecutor):

@@ -39,7 +39,7 @@ class BareFile:
         self.close()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release it."""
         self.connection.close()
 
 
@@ -76,6 +76,6 @@ class BareStore(BareFile):
         return number
 
     def close(self) -> None:
-        """Say how far the store has come, and let go of it."""
+        """Say how far the store has come, and release it."""
         self.connection.execute("UPDATE horizon SET version = ?", (self._version,))
         self._file.close()

@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from bench.kinds import name_of
+from bench.region.environment import cloud_file
 from bench.region.files import BareFile, BareStore
-from bench.region.house import cloud_file
 from remuda.datadir import DataDirectory
 from remuda.providers.contract.common import Handle, port_name, server_name
 from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
@@ -89,7 +89,7 @@ def _copy(model: Model, number: int, ip: IPv4Address) -> Model:
 
 
 class BareCloud(BareFile):
-    """The cloud's file in the directory of a house."""
+    """The cloud's file in the directory of an environment."""
 
     def __init__(self, directory: Path) -> None:
         self.connection = apsw.Connection(str(cloud_file(directory)))

@@ -1,4 +1,4 @@
-"""Nothing holds the loop: the most CPU time of one callback in what region does at length.
+"""Nothing blocks the loop: the most CPU time of one callback in what region does at length.
 
 The garbage collector is asked to look at what is new while we watch. As in `remuda up`, it need not look at what was
 built when all stands.
@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry
 from bench.bed import Bed
 from bench.callers import CALLERS, by_callers
 from bench.loopwatch import watched
+from bench.region.environment import REGION, Environment, housed
 from bench.region.fleet import fleet
-from bench.region.house import REGION, House, housed
 from bench.report import Measure, at_most, figure
 from remuda.region.catalogue.provider_registry import need
 from remuda.region.monitor.metrics import MonitorMetrics, ServerCounts
@@ -57,43 +57,43 @@ async def _run(work: Work) -> None:
 
 async def _cases(bed: Bed) -> AsyncIterator[Case]:
     count = bed.sizes.networked
-    async with housed(bed) as house:
-        (network,) = await house.networks(1)
-        yield f"{count:,} servers created by {CALLERS} callers", partial(_make, house, network, count)
-        yield f"a list of {count:,} servers", partial(house.root.get, "/api/v2/servers")
-        yield f"reconciling all {count:,} servers", partial(_scan, house)
-        yield f"deleting a project with {count:,} servers", house.end_project
+    async with housed(bed) as environment:
+        (network,) = await environment.networks(1)
+        yield f"{count:,} servers created by {CALLERS} callers", partial(_make, environment, network, count)
+        yield f"a list of {count:,} servers", partial(environment.root.get, "/api/v2/servers")
+        yield f"reconciling all {count:,} servers", partial(_scan, environment)
+        yield f"deleting a project with {count:,} servers", environment.end_project
     fleet_size = f"{bed.sizes.fleet:,} servers"
-    async with fleet(bed, bed.sizes.fleet) as house:
-        poll = await _poll(house)
+    async with fleet(bed, bed.sizes.fleet) as environment:
+        poll = await _poll(environment)
         yield f"the first poll of {fleet_size} after a start", poll
         yield f"a poll of {fleet_size}", poll
-        yield f"a count of {fleet_size}", partial(_count, house)
+        yield f"a count of {fleet_size}", partial(_count, environment)
 
 
-async def _make(house: House, network: str, count: int) -> None:
-    await by_callers(lambda number: house.server(network, f"server-{number}"), range(count))
-    await house.settled()
+async def _make(environment: Environment, network: str, count: int) -> None:
+    await by_callers(lambda number: environment.server(network, f"server-{number}"), range(count))
+    await environment.settled()
 
 
-async def _scan(house: House) -> None:
-    await house.region.running_controllers["servers"].resync()
-    await house.settled()
+async def _scan(environment: Environment) -> None:
+    await environment.region.running_controllers["servers"].resync()
+    await environment.settled()
 
 
-async def _poll(house: House) -> Work:
-    """Return a poll: the first time it sees all servers anew, from then on all are as they were."""
-    region = house.region
-    apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
+async def _poll(environment: Environment) -> Work:
+    """Return a poll: the first time it sees all servers again, from then on all are as they were."""
+    region = environment.region
+    apart = replace(region.ports, metrics=CollectorRegistry())  # the environment has a monitor of its own
     poll = (
         new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION).poller
     )
     return partial(poll.poll, need((await region.providers.get(REGION)).provider.servers))
 
 
-async def _count(house: House) -> None:
-    """Have a census taken, and taken anew."""
-    ports, metrics = house.region.ports, MonitorMetrics(CollectorRegistry())
+async def _count(environment: Environment) -> None:
+    """Have a census taken, and taken again."""
+    ports, metrics = environment.region.ports, MonitorMetrics(CollectorRegistry())
     census = ServerCounts(ports.store, ports.clock, metrics)
     for _ in range(2):
         with suppress(TimeoutError):

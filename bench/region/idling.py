@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry
 from bench.bed import Bed
 from bench.cpu import idle_share
 from bench.loops import run
+from bench.region.environment import REGION, Environment
 from bench.region.fleet import fleet, prepared
-from bench.region.house import REGION, House
 from bench.report import Measure, at_most, figure
 from remuda.region.catalogue.provider_registry import need
 from remuda.region.kinds.servers import Server
@@ -36,7 +36,7 @@ _MOST_WAITS = 10
 
 
 def measures(bed: Bed) -> Iterator[Measure]:
-    """Open a house, let it begin, and wait."""
+    """Open an environment, let it begin, and wait."""
     idle, poll, began = run(_spent(bed))
     count = f"{bed.sizes.fleet:,} idle servers"
     yield at_most(1, f"{count}, scans and polls included", idle + poll, _LIMIT_PERCENT, "% CPU")
@@ -47,49 +47,49 @@ def measures(bed: Bed) -> Iterator[Measure]:
 async def _spent(bed: Bed) -> tuple[float, float, float]:
     await prepared(bed, bed.sizes.fleet)
     start, opened = time.process_time(), time.perf_counter()
-    async with fleet(bed, bed.sizes.fleet) as house:
+    async with fleet(bed, bed.sizes.fleet) as environment:
         for _ in range(_MOST_WAITS):  # it polls and counts what there is
             if await idle_share(bed.sizes.idle_s / 8) < _LIMIT_PERCENT:
                 break
-        began, version = time.process_time() - start, house.store.change_counter((Server,))
-        watch = eyes(house)
-        poll = await poll_share(house, watch)
-        async with searching(house, watch):
+        began, version = time.process_time() - start, environment.store.change_counter((Server,))
+        watch = eyes(environment)
+        poll = await poll_share(environment, watch)
+        async with searching(environment, watch):
             idle = await share_at_rest(opened)
-        assert version == house.store.change_counter((Server,)), "nothing was to be done"
+        assert version == environment.store.change_counter((Server,)), "nothing was to be done"
     return idle, poll, began
 
 
 async def share_at_rest(opened: float) -> float:
-    """Return how much of a core this process uses, in percent, in a house that was opened then."""
+    """Return how much of a core this process uses, in percent, in an environment that was opened then."""
     share = await idle_share(_WATCHED_S)
     age_s = time.perf_counter() - opened
     assert age_s < _FIRST_LOOKS_S, f"after {age_s:.0f} s short looks would be counted twice: have less run beside it"
     return share
 
 
-def eyes(house: House) -> RegionTasks:
-    """Return a monitor's eyes, beside those of the house."""
-    region = house.region
+def eyes(environment: Environment) -> RegionTasks:
+    """Return a monitor's eyes, beside those of the environment."""
+    region = environment.region
     apart = replace(region.ports, metrics=CollectorRegistry())
     return new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION)
 
 
-async def poll_share(house: House, watch: RegionTasks) -> float:
+async def poll_share(environment: Environment, watch: RegionTasks) -> float:
     """Return how much of a core the monitor's short looks take, in percent of their period."""
-    cloud = await house.region.providers.get(REGION)
+    cloud = await environment.region.providers.get(REGION)
     servers = need(cloud.provider.servers)
     await watch.poller.poll(servers)
     start = time.process_time()
     await watch.poller.poll(servers)
     await watch.capacity.measure(cloud)
-    return (time.process_time() - start) / house.region.ports.settings.poll_idle.total_seconds() * 100
+    return (time.process_time() - start) / environment.region.ports.settings.poll_idle.total_seconds() * 100
 
 
 @asynccontextmanager
-async def searching(house: House, watch: RegionTasks) -> AsyncIterator[None]:
+async def searching(environment: Environment, watch: RegionTasks) -> AsyncIterator[None]:
     """Have orphans searched for."""
-    search = asyncio.ensure_future(watch.orphans.scan(await house.region.providers.get(REGION)))
+    search = asyncio.ensure_future(watch.orphans.scan(await environment.region.providers.get(REGION)))
     try:
         yield
     finally:

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 from bench.bed import Bed
 from bench.cpu import spent_us
 from bench.loops import run
+from bench.region.environment import REGION, Environment
 from bench.region.fleet import fleet
-from bench.region.house import REGION, House
 from bench.report import Measure, at_most, figure
 from bench.rounds import good_time
 from remuda.region.catalogue.provider_registry import need
@@ -30,9 +30,9 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _spent(bed: Bed) -> tuple[float, float]:
-    async with fleet(bed, bed.sizes.fleet) as house:
-        region, count = house.region, bed.sizes.fleet
-        apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
+    async with fleet(bed, bed.sizes.fleet) as environment:
+        region, count = environment.region, bed.sizes.fleet
+        apart = replace(region.ports, metrics=CollectorRegistry())  # the environment has a monitor of its own
         poll = (
             new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue)
             .region_tasks(REGION)
@@ -46,12 +46,12 @@ async def _spent(bed: Bed) -> tuple[float, float]:
             start = time.process_time()
             await poll.poll(servers)
             polled.append(spent_us(start, count))
-            listed.append(await _listed(house, count))
+            listed.append(await _listed(environment, count))
         assert poll.pending == count, "none has changed"
     return good_time(polled), good_time(listed)
 
 
-async def _listed(house: House, count: int) -> float:
-    servers, start = need(house.cloud.provider.servers), time.process_time()
+async def _listed(environment: Environment, count: int) -> float:
+    servers, start = need(environment.cloud.provider.servers), time.process_time()
     assert sum([len(part) async for part in servers.server_versions()]) == count
     return spent_us(start, count)

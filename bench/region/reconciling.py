@@ -13,7 +13,7 @@ from bench.bed import Bed
 from bench.callers import by_callers
 from bench.cpu import spent_us
 from bench.loops import run
-from bench.region.house import House, housed
+from bench.region.environment import Environment, housed
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
 
@@ -48,15 +48,15 @@ def _good(values: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    house: House
+    environment: Environment
     networks: list[str]
     numbers: Iterator[int]
 
     async def make(self, count: int) -> None:
         """Make so many servers, on the networks in turn."""
         numbers = [next(self.numbers) for _ in range(count)]
-        await by_callers(lambda number: self.house.server(self._network(number), f"server-{number}"), numbers)
-        await self.house.settled()
+        await by_callers(lambda number: self.environment.server(self._network(number), f"server-{number}"), numbers)
+        await self.environment.settled()
 
     def more(self) -> Subject:
         """Return what makes more, and tells what each took."""
@@ -74,8 +74,8 @@ class _Site:
 
 @asynccontextmanager
 async def _furnished(bed: Bed, networks: int, servers: int) -> AsyncIterator[_Site]:
-    async with housed(bed) as house:
-        site = _Site(house, await house.networks(networks), itertools.count())
+    async with housed(bed) as environment:
+        site = _Site(environment, await environment.networks(networks), itertools.count())
         await site.make(servers)
         yield site
 
@@ -83,8 +83,8 @@ async def _furnished(bed: Bed, networks: int, servers: int) -> AsyncIterator[_Si
 def _scanning(site: _Site, count: int) -> Subject:
     async def turn(_: int) -> float:
         start = time.process_time()
-        assert await site.house.region.running_controllers["servers"].resync() == count
-        await site.house.settled()
+        assert await site.environment.region.running_controllers["servers"].resync() == count
+        await site.environment.settled()
         return spent_us(start, count)
 
     return turn

@@ -1,4 +1,4 @@
-"""Nothing holds the loop: the most CPU time of one callback in everything the store does at length."""
+"""Nothing blocks the loop: the most CPU time of one callback in everything the store does at length."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -32,7 +32,7 @@ async def _watch(cases: AsyncIterator[Case]) -> list[Measure]:
     async for title, work in cases:
         async with watched() as held:
             kept = await asyncio.create_task(_run(work))
-        del kept  # what a caller lets go at once is the caller's
+        del kept  # what a caller releases at once is the caller's
         found.append(at_most(1, f"blocks the event loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
         found.append(figure(f"wall lag: {title}", held.lag_s * 1_000, "ms"))
     return found

@@ -67,7 +67,7 @@ async def _compare(cluster: Cluster, bed: Bed) -> list[float]:
 
 
 async def _open(cluster: Cluster) -> list[Measure]:
-    """Open a store over many objects that are there already, and see what holds the loop."""
+    """Open a store over many objects that are there already, and see what blocks the loop."""
     source, namespace, count = kubeconfig(cluster.kubeconfig), cluster.namespace(), _OPENED
     client, codec = ApiClient(Login(source), SystemClock()), Codec(MACHINE, SEALER)
     api = ResourceApi(MACHINE, client, namespace=namespace)

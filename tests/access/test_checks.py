@@ -37,7 +37,7 @@ EVERYWHERE = holding(AccessList(everywhere=frozenset({RIGHT})))
 NOBODY = holding(AccessList())
 
 
-def refusal_of(function: object, *arguments: object) -> str | None:
+def rejection_of(function: object, *arguments: object) -> str | None:
     try:
         function(*arguments)  # type: ignore[operator]  # one of the checks
     except Forbidden as error:
@@ -58,19 +58,19 @@ def refusal_of(function: object, *arguments: object) -> str | None:
         (holding(AccessList(everywhere=frozenset({OTHER}))), NOT_PERMITTED, NOT_PERMITTED, NOT_PERMITTED),
     ],
 )
-def test_a_right_holds_downwards_and_a_refusal_says_why(
+def test_a_right_holds_downwards_and_a_rejection_says_why(
     principal: Principal, everywhere: str | None, organization: str | None, project: str | None
 ) -> None:
-    assert refusal_of(allow_everywhere, principal, RIGHT) == everywhere
-    assert refusal_of(allow_in_organization, principal, RIGHT, "o") == organization
-    assert refusal_of(allow_in_project, principal, RIGHT, "o", "p") == project
+    assert rejection_of(allow_everywhere, principal, RIGHT) == everywhere
+    assert rejection_of(allow_in_organization, principal, RIGHT, "o") == organization
+    assert rejection_of(allow_in_project, principal, RIGHT, "o", "p") == project
     assert is_allowed_in_project(principal, RIGHT, "o", "p") == (project is None)
 
 
-def test_rights_in_one_organization_say_nothing_about_another() -> None:
+def test_permissions_in_one_organization_say_nothing_about_another() -> None:
     principal = in_organization(RIGHT, p=RIGHT)
-    assert refusal_of(allow_in_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
-    assert refusal_of(allow_in_project, principal, RIGHT, "elsewhere", "p") == NO_ORGANIZATION
+    assert rejection_of(allow_in_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
+    assert rejection_of(allow_in_project, principal, RIGHT, "elsewhere", "p") == NO_ORGANIZATION
 
 
 class Projects:
@@ -132,7 +132,7 @@ def test_who_may_see_an_object_is_told_which_right_to_it_is_missing(principal: P
     def check() -> None:
         allow_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
 
-    assert refusal_of(check) == told
+    assert rejection_of(check) == told
 
 
 @pytest.mark.parametrize("principal", [NOBODY, holding(AccessList(organizations={"q": OrganizationAccess()}))])
@@ -145,14 +145,14 @@ def test_an_organization_may_be_named_by_those_who_belong_to_it() -> None:
     for principal in (EVERYWHERE, READER_EVERYWHERE, in_organization()):
         allow_naming_organization(principal, RIGHT, "o")
     for principal in (NOBODY, in_organization()):
-        assert refusal_of(allow_naming_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
+        assert rejection_of(allow_naming_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
 
 
 async def test_who_gets_everywhere_is_told_that_the_right_is_missing_and_not_the_place() -> None:
     elsewhere = holding(AccessList(everywhere=frozenset({Permission("region:servers", "read")})))
-    assert refusal_of(allow_naming_organization, elsewhere, RIGHT, "o") == NOT_PERMITTED
+    assert rejection_of(allow_naming_organization, elsewhere, RIGHT, "o") == NOT_PERMITTED
     inside = AccessList(everywhere=frozenset({OTHER}), organizations={"o": OrganizationAccess()})
-    assert refusal_of(allow_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
+    assert rejection_of(allow_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
     with pytest.raises(Forbidden) as caught:
         await allow_naming_project(elsewhere, RIGHT, "p", exists=Projects("p").exist)
     assert caught.value.message == NOT_PERMITTED

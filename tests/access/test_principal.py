@@ -1,4 +1,4 @@
-"""What both may do, as an algebra: judged by what is allowed, not by how the list looks."""
+"""What both may do, as an algebra: validated by what is allowed, not by how the list looks."""
 
 from hypothesis import given
 from hypothesis import strategies as st

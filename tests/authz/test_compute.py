@@ -8,7 +8,7 @@ from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.resources import service as core
 from tests.kit.proofs.authorization.compute_callers import CALLERS, KNOWN
-from tests.kit.proofs.authorization.compute_operations import ROOMS, ROWS, ComputeRow
+from tests.kit.proofs.authorization.compute_operations import RESOURCES, ROWS, ComputeRow
 from tests.kit.proofs.authorization.compute_rule import RULE
 from tests.kit.proofs.authorization.compute_subject import ComputeSubject, on_socket
 from tests.kit.proofs.authorization.matrix import PLACES, Caller, Target, visible
@@ -30,24 +30,24 @@ def test_a_route_declares_what_its_row_says(row: ComputeRow) -> None:
     assert route.success == (row.declares or row.success)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-async def test_everybody_is_answered_as_the_matrix_says(compute_subject: ComputeSubject, room: str) -> None:
-    for row in ROOMS[room]:
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_everybody_is_answered_as_the_matrix_says(compute_subject: ComputeSubject, resource: str) -> None:
+    for row in RESOURCES[resource]:
         await try_all(compute_subject, row, CALLERS, "api", RULE)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-async def test_the_service_refuses_whom_the_api_refuses(compute_subject: ComputeSubject, room: str) -> None:
-    for row in ROOMS[room]:
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_the_service_rejects_whom_the_api_rejects(compute_subject: ComputeSubject, resource: str) -> None:
+    for row in RESOURCES[resource]:
         if row.scope != "public":
             await try_all(compute_subject, row, KNOWN, "port", RULE)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("room", ROOMS)
-async def test_a_client_in_another_process_is_answered_the_same(room: str) -> None:
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_a_client_in_another_process_is_answered_the_same(resource: str) -> None:
     async with on_socket() as subject:
-        for row in ROOMS[room]:
+        for row in RESOURCES[resource]:
             await try_all(subject, row, CALLERS, "socket", RULE)
 
 

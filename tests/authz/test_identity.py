@@ -8,7 +8,7 @@ from remuda.identity.kinds.users import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.users.groups import Groups
 from tests.kit.proofs.authorization.identity_callers import CALLERS
-from tests.kit.proofs.authorization.identity_operations import ROOMS, ROWS
+from tests.kit.proofs.authorization.identity_operations import RESOURCES, ROWS
 from tests.kit.proofs.authorization.identity_rule import RULE
 from tests.kit.proofs.authorization.identity_subject import identity
 from tests.kit.proofs.authorization.matrix import Row
@@ -16,7 +16,7 @@ from tests.kit.proofs.authorization.trial import try_all
 
 NAMES = [row.operation for row in ROWS]
 KNOWN = [caller for caller in CALLERS if caller.is_known]
-GUARDED = [room for room in ROOMS if room != "public"]
+GUARDED = [resource for resource in RESOURCES if resource != "public"]
 
 
 def test_every_operation_has_a_row_and_every_row_an_operation() -> None:
@@ -31,25 +31,25 @@ def test_a_route_declares_what_its_row_says(row: Row) -> None:
     assert row.scope == "public" or route.success == row.success
 
 
-@pytest.mark.parametrize("room", ROOMS)
-async def test_everybody_is_answered_as_the_matrix_says(room: str) -> None:
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_everybody_is_answered_as_the_matrix_says(resource: str) -> None:
     async with identity() as subject:
-        for row in ROOMS[room]:
+        for row in RESOURCES[resource]:
             await try_all(subject, row, CALLERS, "api", RULE)
 
 
-@pytest.mark.parametrize("room", GUARDED)
-async def test_the_service_refuses_whom_the_api_refuses(room: str) -> None:
+@pytest.mark.parametrize("resource", GUARDED)
+async def test_the_service_rejects_whom_the_api_rejects(resource: str) -> None:
     async with identity() as subject:
-        for row in ROOMS[room]:
+        for row in RESOURCES[resource]:
             await try_all(subject, row, KNOWN, "port", RULE)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("room", GUARDED)
-async def test_a_client_in_another_process_is_answered_the_same(room: str) -> None:
+@pytest.mark.parametrize("resource", GUARDED)
+async def test_a_client_in_another_process_is_answered_the_same(resource: str) -> None:
     async with identity() as subject:
-        for row in ROOMS[room]:
+        for row in RESOURCES[resource]:
             await try_all(subject, row, CALLERS, "socket", RULE)
 
 

@@ -170,7 +170,7 @@ async def test_a_service_with_a_token_of_its_own_says_for_whom_it_acts_without_a
 
 
 @pytest.mark.parametrize("is_certified", [False, True])
-async def test_a_service_that_says_it_wrongly_acts_for_nobody_and_not_with_all_its_rights(
+async def test_a_service_that_says_it_wrongly_acts_for_nobody_and_not_with_all_its_permissions(
     tmp_path: Path, *, is_certified: bool
 ) -> None:
     async with wired(tmp_path) as wire:
@@ -180,7 +180,7 @@ async def test_a_service_that_says_it_wrongly_acts_for_nobody_and_not_with_all_i
         shown = wire.service() if is_certified else {"authorization": f"Bearer {token}"}
         good = await wire.get(ACL, *{**shown, **said}.items())
         assert good == Answer(200, {}), "what both may do is nothing"
-        wrong = [{"x-impersonate": wish} for wish in ("1", "yes", "true,true", "", "ture")]
+        wrong = [{"x-impersonate": request} for request in ("1", "yes", "true,true", "", "ture")]
         wrong += [{"x-principal": claim} for claim in ("?!", "a.b.c", "", principal({"type": "king"}), "a" * 9000)]
         for each in wrong:
             (name,) = each

@@ -207,11 +207,11 @@ async def test_a_service_account_rotates_its_own_token_and_no_other(name: str) -
         environment, account = subject.identity, subject.credentials.accounts[name]
         path = f"{ORGANIZATIONS}/{HOME.organization}/serviceaccounts"
         other = subject.credentials.accounts["administrating account"]
-        before = environment.stamp()
+        before = environment.change_count()
         assert (await environment.client(account.token).post(f"{path}/{other.id}/rotate")).status == 403
         elsewhere = f"{ORGANIZATIONS}/{ABROAD.organization}/serviceaccounts/{account.id}/rotate"
         assert (await environment.client(account.token).post(elsewhere)).status == 403
-        assert environment.stamp() == before
+        assert environment.change_count() == before
         made = expect(await environment.client(account.token).post(f"{path}/{account.id}/rotate"), 200)
         assert (await environment.client(account.token).get(path)).status == 401
         expect(await environment.client(made["status"]["accessToken"]).get(path), 200)

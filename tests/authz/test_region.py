@@ -9,7 +9,7 @@ from remuda.region.app import TABLE
 from remuda.region.securitygroups.service import SecurityGroups
 from tests.kit.proofs.authorization.matrix import PLACES, Caller, Row, Target, visible
 from tests.kit.proofs.authorization.region_callers import CALLERS
-from tests.kit.proofs.authorization.region_operations import ROOMS, ROWS, RegionRow
+from tests.kit.proofs.authorization.region_operations import RESOURCES, ROWS, RegionRow
 from tests.kit.proofs.authorization.region_rule import RULE
 from tests.kit.proofs.authorization.region_subject import LISTED, RegionSubject
 from tests.kit.proofs.authorization.trial import try_all
@@ -32,15 +32,15 @@ def test_a_route_declares_what_its_row_says(row: RegionRow) -> None:
     assert route.success == (row.declares or row.success)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-async def test_everybody_is_answered_as_the_matrix_says(region_subject: RegionSubject, room: str) -> None:
-    for row in ROOMS[room]:
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_everybody_is_answered_as_the_matrix_says(region_subject: RegionSubject, resource: str) -> None:
+    for row in RESOURCES[resource]:
         await try_all(region_subject, row, CALLERS, "api", RULE)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-async def test_the_service_refuses_whom_the_api_refuses(region_subject: RegionSubject, room: str) -> None:
-    for row in ROOMS[room]:
+@pytest.mark.parametrize("resource", RESOURCES)
+async def test_the_service_rejects_whom_the_api_rejects(region_subject: RegionSubject, resource: str) -> None:
+    for row in RESOURCES[resource]:
         if row.scope != "public":
             await try_all(region_subject, row, KNOWN, "port", RULE)
 
@@ -95,11 +95,11 @@ async def test_the_trial_finds_a_role_that_allows_too_much(region_subject: Regio
 
 
 async def _listed(subject: RegionSubject, row: Row, caller: Caller, target: Target, door: str) -> set[str] | None:
-    """Return what a list shows of what is not the ground on which it stands, or None if it is refused."""
+    """Return what a list shows of what is not the setup on which it stands, or None if it is refused."""
     outcome = await subject.transports[door].ask(caller, await subject.request(row, target))
     if outcome.status != 200:
         return None
-    return {item["metadata"]["id"] for item in outcome.answer} - subject.grounds
+    return {item["metadata"]["id"] for item in outcome.answer} - subject.setups
 
 
 def _row(operation: str) -> RegionRow:

@@ -27,7 +27,7 @@ def run(*words: object) -> int:
     return main([str(word) for word in words])
 
 
-def refusal(said: Said, *words: object) -> str:
+def rejection(said: Said, *words: object) -> str:
     """Return the one sentence with which a command ends."""
     assert run(*words) == 1
     out, error = said.readouterr()
@@ -63,7 +63,7 @@ def test_what_is_backed_up_beside_a_process_is_there_after_a_restore(tmp_path: P
         make_project(one, known, "later")
         everything = projects(one, known)
         assert {"kept", "later"} <= set(everything)
-        told = refusal_after(capsys, "restore", file, "--data", data, "--move-aside")
+        told = rejection_after(capsys, "restore", file, "--data", data, "--move-aside")
         assert told.startswith(f"Another process has the store {data}/remuda.db open")
         assert projects(one, known) == everything
         port = one.url.rpartition(":")[2]
@@ -72,9 +72,9 @@ def test_what_is_backed_up_beside_a_process_is_there_after_a_restore(tmp_path: P
         assert projects(one, known) == [name for name in everything if name != "later"]
 
 
-def refusal_after(said: Said, *words: object) -> str:
+def rejection_after(said: Said, *words: object) -> str:
     said.readouterr()
-    return refusal(said, *words)
+    return rejection(said, *words)
 
 
 def test_what_a_killed_process_had_acknowledged_is_in_the_copy(left: Path, tmp_path: Path, capsys: Said) -> None:
@@ -96,24 +96,24 @@ def test_what_a_killed_process_had_acknowledged_is_in_the_copy(left: Path, tmp_p
 def test_a_copy_takes_nothing_elses_place(left: Path, tmp_path: Path, capsys: Said) -> None:
     file = tmp_path / "copy.db"
     file.write_text("mine")
-    assert refusal(capsys, "backup", file, "--data", left) == (
+    assert rejection(capsys, "backup", file, "--data", left) == (
         f"The backup would overwrite {file}: choose a name that is not taken."
     )
     assert file.read_text() == "mine"
     beside = tmp_path / "other.db.keys.json"
     beside.write_text("mine")
-    assert refusal(capsys, "backup", tmp_path / "other.db", "--with-keys", "--data", left) == (
+    assert rejection(capsys, "backup", tmp_path / "other.db", "--with-keys", "--data", left) == (
         f"FILE {beside} exists: choose another name."
     )
     assert not (tmp_path / "other.db").exists()
     nowhere = tmp_path / "no" / "copy.db"
-    assert refusal(capsys, "backup", nowhere, "--data", left) == (
+    assert rejection(capsys, "backup", nowhere, "--data", left) == (
         f"FILE {nowhere.parent} does not exist: create the directory first."
     )
 
 
 def test_where_there_is_no_store_there_is_nothing_to_copy(tmp_path: Path, capsys: Said) -> None:
-    assert refusal(capsys, "backup", tmp_path / "copy.db", "--data", tmp_path / "data") == (
+    assert rejection(capsys, "backup", tmp_path / "copy.db", "--data", tmp_path / "data") == (
         f"--data {tmp_path}/data has no store: name the data directory of remuda up."
     )
 
@@ -127,7 +127,7 @@ def test_a_store_that_is_there_is_kept_aside_and_only_if_that_is_asked_for(
     assert run("backup", file, "--data", left) == 0
     capsys.readouterr()
     before = contents(left)
-    assert refusal(capsys, "restore", file, "--data", left) == (
+    assert rejection(capsys, "restore", file, "--data", left) == (
         f"--data {left} already has a store: add --move-aside to keep it under another name, or name another directory."
     )
     assert contents(left) == before
@@ -148,7 +148,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(left: Path, tmp_path
     file.write_bytes(content)
     capsys.readouterr()
     before = contents(left)
-    assert str(file) in refusal(capsys, "restore", file, "--data", left, "--move-aside")
+    assert str(file) in rejection(capsys, "restore", file, "--data", left, "--move-aside")
     assert contents(left) == before
     assert not list(left.glob(".*restoring*"))
 
@@ -160,19 +160,19 @@ def test_a_store_that_is_damaged_is_named_and_not_its_copy(stopped: Path, tmp_pa
         spoiled.execute("PRAGMA writable_schema = ON")
         spoiled.execute("UPDATE sqlite_schema SET sql = replace(sql, 'floor INTEGER', 'floor TEXT')")
         spoiled.commit()
-    copied = refusal(capsys, "backup", file, "--data", stopped)
+    copied = rejection(capsys, "backup", file, "--data", stopped)
     assert copied.startswith(f"The store {store} is damaged (")
     content = bytearray(whole)
     content[8192 * 3 : 8192 * 5] = b"\xff" * (8192 * 2)
     store.write_bytes(content)
-    assert refusal(capsys, "backup", file, "--data", stopped).startswith(f"The store {store} is damaged (")
+    assert rejection(capsys, "backup", file, "--data", stopped).startswith(f"The store {store} is damaged (")
     assert not file.exists()
 
 
 def test_an_empty_file_is_no_backup(left: Path, tmp_path: Path, capsys: Said) -> None:
     empty = tmp_path / "empty.db"
     empty.touch()
-    said = refusal(capsys, "restore", empty, "--data", left, "--move-aside")
+    said = rejection(capsys, "restore", empty, "--data", left, "--move-aside")
     assert said.startswith(f"The store {empty} is damaged (it is empty): ")
 
 
@@ -188,8 +188,8 @@ def test_how_to_start_what_was_restored_can_be_pasted(left: Path, tmp_path: Path
 def test_what_is_no_backup_is_refused(left: Path, tmp_path: Path, capsys: Said) -> None:
     text, absent = tmp_path / "text", tmp_path / "absent"
     text.write_text("hello " * 1000)
-    assert str(text) in refusal(capsys, "restore", text, "--data", left, "--move-aside")
-    assert refusal(capsys, "restore", absent, "--data", left).startswith(f"There is no backup {absent}")
+    assert str(text) in rejection(capsys, "restore", text, "--data", left, "--move-aside")
+    assert rejection(capsys, "restore", absent, "--data", left).startswith(f"There is no backup {absent}")
 
 
 def test_keys_that_do_not_fit_are_found_out_before_anything_is_changed(
@@ -203,10 +203,10 @@ def test_keys_that_do_not_fit_are_found_out_before_anything_is_changed(
     capsys.readouterr()
     before = contents(left)
     told = "The keys do not decrypt the secrets in the backup: name the keys of the backup with --keys."
-    assert refusal(capsys, "restore", file, "--keys", keys, "--data", left, "--move-aside") == told
+    assert rejection(capsys, "restore", file, "--keys", keys, "--data", left, "--move-aside") == told
     assert contents(left) == before
     empty = tmp_path / "empty"
-    assert refusal(capsys, "restore", file, "--data", empty) == (
+    assert rejection(capsys, "restore", file, "--data", empty) == (
         f"--keys is required, because {empty}/keys.json does not exist: name the file with the keys of the backup."
     )
     assert not (empty / "remuda.db").exists()
@@ -230,7 +230,7 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence(left: Path, tmp_p
     assert run("backup", file, "--data", left) == 0
     capsys.readouterr()
     (tmp_path / "file").write_text("")
-    assert refusal(capsys, "restore", file, "--data", tmp_path / "file").startswith(
+    assert rejection(capsys, "restore", file, "--data", tmp_path / "file").startswith(
         f"--data {tmp_path}/file cannot be written to ("
     )
     shutil.rmtree(left)

@@ -1,6 +1,6 @@
 """Help texts: every command has one sentence and an example, and the page about the CLI has every command.
 
-`tests/golden/texts/cli.txt` holds all help texts as a terminal of 80 columns shows them. Write it anew with
+`tests/golden/texts/cli.txt` holds all help texts as a terminal of 80 columns shows them. Write it again with
 `REMUDA_WRITE_GOLDEN=1 pytest tests/cli/test_help.py`.
 """
 

@@ -250,7 +250,7 @@ def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Ter
     assert user.refused("instance", "show", lost) == f"The instance {lost} does not exist: {remedy}"
 
 
-def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
+def test_what_the_api_rejects_is_its_sentence(user: Terminal) -> None:
     make(user, "taken", "--wait")
     again = ("instance", "create", "taken", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)
     assert user.refused(*again) == "The network already has an instance named 'taken': choose another name."
@@ -262,7 +262,7 @@ def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
 
 @contextmanager
 def watching(user: Terminal, *words: str) -> Iterator[Forked]:
-    """A command that goes on, in a process of its own, stopped as people do."""
+    """A command that goes on, in a process of its own, stopped as users do."""
     home = {"XDG_CONFIG_HOME": str(user.file.parents[1])}
     with start(CODE, *words, "--watch", environment=home) as process:
         try:

@@ -107,7 +107,7 @@ def test_programs_get_the_instance_alone(user: Terminal) -> None:
     for told in ("Lost      Nothing.\n", "The instance quiet already matches: nothing was done.\n"):
         code, shown, said = user.typed("instance", "update", "quiet", "--description", "x", "-o", "json")
         assert (code, json.loads(shown)["metadata"]["description"]) == (0, "x")
-        assert told in said, "what people are told is not in their way"
+        assert told in said, "what users are told is not in their way"
 
 
 def plan(name: str, *, is_destructive: bool = True, **more: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class Server:
         return f"done as {sent[0]}"
 
 
-def test_a_plan_that_is_another_one_by_then_is_shown_and_asked_about_anew(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_is_another_one_by_then_is_shown_and_asked_about_again(capsys: pytest.CaptureFixture[str]) -> None:
     server, questions = Server(plan("second")), list[str]()
 
     def ask(question: str) -> str:

@@ -10,11 +10,11 @@ from tests.kit.sample_api.pipeline import table
 def test_the_document_of_a_service_is_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remuda.cli.commands.export, "tables", lambda: {"paddock": Published("/paddock", table())})
-    assert main(["openapi", "paddock"]) == 0
+    monkeypatch.setattr(remuda.cli.commands.export, "tables", lambda: {"sample": Published("/sample", table())})
+    assert main(["openapi", "sample"]) == 0
     printed = msgspec.json.decode(capsys.readouterr().out)
-    assert (printed["openapi"], printed["info"]["title"]) == ("3.1.0", "Paddock")
-    assert printed["servers"] == [{"url": "/paddock"}]
+    assert (printed["openapi"], printed["info"]["title"]) == ("3.1.0", "Sample")
+    assert printed["servers"] == [{"url": "/sample"}]
 
 
 def test_this_release_prints_what_a_process_says_about_itself(capsys: pytest.CaptureFixture[str]) -> None:

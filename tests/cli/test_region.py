@@ -14,7 +14,7 @@ from tests.kit.processes.program import Running, refused, remuda, running
 from tests.kit.processes.terminal import Cloud
 
 INSTANT = {"REMUDA_REGION__INSTANT": "true"}
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 IDS = ("regionId", "flavorId", "imageId")
 HEADINGS = ["CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT"]
 KUBECONFIG = """
@@ -56,7 +56,7 @@ class Client:
         return self.made("/api/v2/servers", "web", {**spec, **more})
 
     def until(self, path: str, holds: Callable[[Any], bool]) -> Any:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not holds(read := self.ask(path).json()):
             assert time.monotonic() < deadline, read
             time.sleep(0.05)
@@ -82,7 +82,7 @@ def listed(data: Path) -> list[list[str]]:
     return [line.split() for line in told.stdout.splitlines()]
 
 
-def test_what_the_file_for_scripts_names_is_a_small_server_that_boots(tmp_path: Path) -> None:
+def test_what_the_file_for_scripts_names_is_a_example_instance_that_boots(tmp_path: Path) -> None:
     with running(tmp_path, environment=INSTANT) as one:
         admin = administrator(one)
         assert one.credentials["endpoints"]["region"] == f"{one.url}/region"
@@ -119,7 +119,7 @@ def test_the_pages_and_meters_of_the_process_know_region(remuda_up: Cloud) -> No
     front = httpx2.get(one.url).text
     assert 'href="/region/docs"' in front
     assert httpx2.get(f"{one.url}/region/docs").status_code == 200
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while httpx2.get(f"{one.url}/readyz").status_code != 200:
         assert time.monotonic() < deadline
     meters = httpx2.get(f"{one.url}/metrics").text

@@ -25,7 +25,7 @@ from remuda.kernel.errors import (
     Unusable,
 )
 from remuda.kernel.secrets import Secret
-from tests.kit.scripted_server import Answer, Server, refusal, told
+from tests.kit.scripted_server import Answer, Server, rejection, told
 
 HEAVY = {"apsw", "cryptography", "joserfc", "rich", "structlog", "uvicorn", "yaml", "jinja2", "prometheus_client"}
 ResultT = TypeVar("ResultT")
@@ -68,7 +68,7 @@ async def rejected(
 
 
 @pytest.mark.parametrize(
-    "trouble", [refusal(503, "unavailable"), refusal(429, "too_many"), refusal(409, "in_flight"), None]
+    "trouble", [rejection(503, "unavailable"), rejection(429, "too_many"), rejection(409, "in_flight"), None]
 )
 async def test_what_went_astray_is_sent_again_under_its_key(trouble: Answer, tmp_path: Path) -> None:
     async with asking(tmp_path, trouble, trouble, told({"a": 1})) as (server, session):
@@ -78,7 +78,7 @@ async def test_what_went_astray_is_sent_again_under_its_key(trouble: Answer, tmp
 
 
 async def test_what_never_works_is_told_after_a_while(tmp_path: Path) -> None:
-    busy = refusal(503, "unavailable", "Not now: try later.")
+    busy = rejection(503, "unavailable", "Not now: try later.")
     async with asking(tmp_path, busy, busy, busy) as (_, session):
         assert await rejected(Unavailable, get, session) == "Not now: try later."
     async with asking(tmp_path, None, None, None) as (server, session):
@@ -87,13 +87,13 @@ async def test_what_never_works_is_told_after_a_while(tmp_path: Path) -> None:
         assert "it may still take effect" in await rejected(OutcomeUnknown, put, session)
 
 
-async def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
+async def test_a_rejection_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
     words = "operation is not allowed by rbac: operation 'update' on endpoint 'x' is not permitted"
-    async with asking(tmp_path, refusal(403, "forbidden", words)) as (_, session):
+    async with asking(tmp_path, rejection(403, "forbidden", words)) as (_, session):
         said = await rejected(Forbidden, put, session)
     assert said == f"O{words[1:]}: ask an administrator of the organization for this permission."
     problems = [{"pointer": "/a", "reason": "is no number"}, {"pointer": "/b", "reason": "is missing"}]
-    wrong = refusal(400, "malformed", "the request body is not valid: /a is no number", problems=problems)
+    wrong = rejection(400, "malformed", "the request body is not valid: /a is no number", problems=problems)
     async with asking(tmp_path, wrong) as (_, session):
         said = await rejected(Malformed, put, session)
     assert said == "The request body is not valid: /a is no number (/b is missing)."
@@ -120,8 +120,8 @@ async def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> N
         ),
     ],
 )
-async def test_a_refusal_says_who_can_lift_it(words: str, remedy: str, tmp_path: Path) -> None:
-    async with asking(tmp_path, refusal(403, "forbidden", words)) as (_, session):
+async def test_a_rejection_says_who_can_lift_it(words: str, remedy: str, tmp_path: Path) -> None:
+    async with asking(tmp_path, rejection(403, "forbidden", words)) as (_, session):
         said = await rejected(Forbidden, put, session)
     assert said.startswith(f"{words[:1].upper()}{words[1:]}: ")
     assert said.endswith(remedy)
@@ -168,7 +168,7 @@ async def test_what_is_no_address_is_one_sentence(
     assert said == "http://here:x is not a valid address: give one such as http://127.0.0.1:8080."
 
 
-EXPIRED = refusal(401, "unauthenticated")
+EXPIRED = rejection(401, "unauthenticated")
 RENEWED = told({"access_token": "second", "refresh_token": "later"})
 
 
@@ -194,10 +194,10 @@ async def test_a_token_that_has_run_out_is_renewed_and_kept(
 
 
 async def test_a_login_that_cannot_be_renewed_has_ended(tmp_path: Path) -> None:
-    async with asking(tmp_path, EXPIRED, refusal(400, "invalid_grant")) as (_, session):
+    async with asking(tmp_path, EXPIRED, rejection(400, "invalid_grant")) as (_, session):
         said = await rejected(Unauthenticated, get, session)
     assert said == "You are no longer logged in (context me): log in again with remuda login."
-    busy = refusal(503, "unavailable")
+    busy = rejection(503, "unavailable")
     async with asking(tmp_path, EXPIRED, busy, busy, busy) as (_, session):
         assert "cannot refresh the login now" in await rejected(Unavailable, get, session)
     assert ContextsFile(tmp_path / "contexts.json").read().contexts["me"].tokens.access.reveal() == "first"
@@ -208,9 +208,9 @@ async def test_a_stream_that_ends_is_taken_up_where_it_was_left(tmp_path: Path) 
         events(event("added", "1"), event("bookmark", "{}", "five"), ":\n\n", event("end", "closing", "six")),
         None,
         events(event("modified", "2", "seven")),
-        refusal(410, "gone"),
+        rejection(410, "gone"),
         events(event("added", "3"), event("bookmark", "{}", "nine"), event("deleted", "3", "ten")),
-        refusal(404, "not_found"),
+        rejection(404, "not_found"),
     )
     async with asking(tmp_path, *streams) as (server, session):
         changes = session.watch("region", "/x", int, {"projectID": "p"})

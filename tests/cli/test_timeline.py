@@ -26,7 +26,7 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 
 FOR_PROGRAMS = {"reason": "Rebuilding", "facts": {"type": "Available"}}
 EVENTS = [event(number, **(FOR_PROGRAMS if number % 5 else {})) for number in range(3000, 0, -1)]
-"""The latest first, and only every fifth for people."""
+"""The latest first, and only every fifth for users."""
 
 
 class Past(Server):

@@ -106,14 +106,14 @@ def test_many_who_ask_while_it_stops_get_an_answer_or_no_connection(tmp_path: Pa
                 except httpx2.TransportError:
                     return
 
-        askers = [threading.Thread(target=ask) for _ in range(8)]
-        for asker in askers:
-            asker.start()
+        requesters = [threading.Thread(target=ask) for _ in range(8)]
+        for requester in requesters:
+            requester.start()
         while len(answers) < 50:
-            assert any(asker.is_alive() for asker in askers)
+            assert any(requester.is_alive() for requester in requesters)
         code, log = one.stop()
-        for asker in askers:
-            asker.join()
+        for requester in requesters:
+            requester.join()
     assert code == 0
     assert set(answers) <= {200, 503}
     assert len(log.splitlines()) >= answers.count(200)

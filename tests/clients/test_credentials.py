@@ -11,7 +11,7 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.region.app import TABLE as REGION
 from remuda.region.port import RegionApi
-from tests.kit.scripted_server import Answer, Server, refusal, told
+from tests.kit.scripted_server import Answer, Server, rejection, told
 
 CONTEXT = Context(principal=Principal(subject="unikorn-compute", type="system"), operation="op")
 GOOD_FOR = timedelta(seconds=30)
@@ -40,14 +40,14 @@ class Slow(Server):
     def answer(self) -> Answer:
         shown = self.asked[-1][2]["authorization"].removeprefix("Bearer ")
         if datetime.fromisoformat(shown) < self._clock.now():
-            return refusal(401, "unauthenticated", "The credential has run out.")
+            return rejection(401, "unauthenticated", "The credential has run out.")
         self._clock.passed += 2 * GOOD_FOR
         return super().answer()
 
 
 async def test_c04_a_credential_that_runs_out_is_renewed_before_it_is_shown_again() -> None:
     clock = Passing()
-    busy = refusal(503, "unavailable", "Not now: try later.")
+    busy = rejection(503, "unavailable", "Not now: try later.")
     with Slow(clock, told([]), busy, told([]), told([])).running() as server:
         client = Client(
             server.url,

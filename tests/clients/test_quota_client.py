@@ -72,7 +72,7 @@ async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path
 
 
 @each_transport
-async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, transport: str) -> None:
+async def test_what_something_costs_is_held_once_and_released(tmp_path: Path, transport: str) -> None:
     async with asked(tmp_path, transport) as (environment, client, place):
         wanted = charge(place)
         assert not await client.confirm(wanted), "nothing is held"
@@ -90,7 +90,7 @@ async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, 
         assert await _used(environment, place) == 0
         assert not await client.confirm(wanted)
         await client.allocate(wanted)
-        assert await _used(environment, place) == 2, "what was given back can be held again"
+        assert await _used(environment, place) == 2, "what was released can be held again"
 
 
 @each_transport
@@ -129,9 +129,9 @@ async def test_no_more_is_held_than_there_may_be(tmp_path: Path, transport: str)
         limits = {"quotas": [{"kind": "networks", "quantity": 2}]}
         expect(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
         await client.allocate(charge(place))
-        asker = Principal(subject="ann@example.com", type="user")
+        requester = Principal(subject="ann@example.com", type="user")
         with pytest.raises(Forbidden):
-            await client.allocate(charge(place, 2), asker)
+            await client.allocate(charge(place, 2), requester)
         with pytest.raises(Forbidden):
             await client.change(charge(place, committed=3))
         assert await _used(environment, place) == 2

@@ -38,7 +38,7 @@ async def test_the_garbage_collector_need_not_look_at_the_ids_of_all_that_were_t
         assert not gc.is_tracked(what_holds_them), "100,000 of them would hold the loop"
 
 
-async def test_whatever_went_before_all_was_told_anew_is_not_among_what_is_there(tmp_path: Path) -> None:
+async def test_whatever_went_before_all_was_told_again_is_not_among_what_is_there(tmp_path: Path) -> None:
     async with followed(tmp_path, "local") as environment:
         one, other = await _servers(environment)
 

@@ -108,7 +108,7 @@ async def test_servers_and_networks_of_all_tenants_are_told(tmp_path: Path, tran
 
 
 @each_transport
-async def test_when_rights_change_everything_is_told_anew_as_they_are_now(tmp_path: Path, transport: str) -> None:
+async def test_when_permissions_change_everything_is_told_again_as_they_are_now(tmp_path: Path, transport: str) -> None:
     async with followed(tmp_path, transport, service="uni-storage") as environment:
         mine = await environment.system.network()
         networks = environment.follow(environment.region.watch_networks())
@@ -132,7 +132,7 @@ async def test_who_may_not_read_everywhere_is_refused(tmp_path: Path, transport:
             await following.for_ever()
 
 
-async def test_a_reader_that_was_away_for_too_long_is_told_anew_what_is_there(tmp_path: Path) -> None:
+async def test_a_reader_that_was_away_for_too_long_is_told_again_what_is_there(tmp_path: Path) -> None:
     async with followed(tmp_path, "local") as environment:
         system = environment.system
         gone = await system.identity.project(system.organization, name="gone")
@@ -165,7 +165,7 @@ async def test_what_happens_while_the_connection_is_broken_is_told_when_it_is_ba
         assert following.restarts == 1, "it went on where it was"
 
 
-async def test_a_connection_that_was_broken_for_too_long_is_told_anew_what_is_there(tmp_path: Path) -> None:
+async def test_a_connection_that_was_broken_for_too_long_is_told_again_what_is_there(tmp_path: Path) -> None:
     async with followed(tmp_path, "remote") as environment:
         system, (identity, _) = environment.system, environment.servers
         gone = await system.identity.project(system.organization, name="gone")
@@ -209,7 +209,7 @@ async def _until_provisioned(servers: Following, id_: str) -> None:
 
 
 async def _grant(environment: FollowedServices, role: str, grant: Grant) -> None:
-    """Let a role have these rights to something, and no others to that."""
+    """Let a role have these permissions to something, and no others to that."""
     found = await environment.system.store.get(Role, role_id(role))
     others = tuple(each for each in found.spec.scopes.everywhere if each.name != grant.name)
     scopes = replace(found.spec.scopes, everywhere=(*others, grant))
@@ -230,7 +230,7 @@ class StableApi(Protocol):
     def watch_horses(self) -> AsyncGenerator[WatchMessage[HorseRead]]: ...
 
 
-async def test_who_is_cut_off_before_everything_was_told_is_told_everything_anew() -> None:
+async def test_who_is_cut_off_before_everything_was_told_is_told_everything_again() -> None:
     head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     one, other = (b'event: added\ndata: {"id":"%b","colour":"bay"}\n\n' % name for name in (b"one", b"other"))
     synced = b'id: 7-0\nevent: bookmark\ndata: {"synced":true}\n\n'

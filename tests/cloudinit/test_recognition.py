@@ -51,7 +51,7 @@ def test_any_bytes_have_a_format_or_none(payload: bytes) -> None:
     assert content_type_of(payload) in {None, *FIRST_LINES.values()}
 
 
-def test_the_refusal_names_what_is_known() -> None:
+def test_the_rejection_names_what_is_known() -> None:
     error = unsupported()
     assert isinstance(error, UnrecognizedUserData)
     assert error.reason.startswith(

@@ -2,7 +2,7 @@
 
 from tests.kit.compatibility.environment import CompatibilityEnvironment
 from tests.kit.compatibility.examples import Example, each
-from tests.kit.compatibility.provider import refuse
+from tests.kit.compatibility.provider import reject
 from tests.kit.compute.requests import ABSENT
 from tests.kit.environment import options
 
@@ -84,6 +84,6 @@ async def test_a_destroy_that_was_interrupted_is_taken_up_by_the_next(
 ) -> None:
     terraform = environment.provider
     made = await terraform.create(example.resource, await example.config(environment))
-    refuse(await terraform.send(example.resource, "DELETE", made["id"]))
+    reject(await terraform.send(example.resource, "DELETE", made["id"]))
     await terraform.destroy(example.resource, made["id"])
     assert await terraform.refresh(example.resource, made["id"]) is None

@@ -33,12 +33,12 @@ async def _nowhere(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 def _at_one_address(environment: CompatibilityEnvironment) -> Provider:
-    house = environment.compute
+    compute = environment.compute
     mounts = Mounts(
         [
-            Mounted("/identity", IDENTITY, house.region.identity.app.api),
-            Mounted("/region", REGION, house.region.app.api),
-            Mounted("/compute", COMPUTE, house.app.api),
+            Mounted("/identity", IDENTITY, compute.region.identity.app.api),
+            Mounted("/region", REGION, compute.region.app.api),
+            Mounted("/compute", COMPUTE, compute.app.api),
         ],
         _nowhere,
     )

@@ -79,7 +79,7 @@ async def test_a_cloud_that_fails_for_a_while_is_no_error_to_who_destroys_someth
     assert set(statuses(seen, made["id"])) <= {"provisioned", "deprovisioning"}
 
 
-async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed_and_made_again(
+async def test_an_instance_without_capacity_is_an_error_and_can_be_changed_destroyed_and_recreated(
     environment: CompatibilityEnvironment,
 ) -> None:
     terraform, config = environment.provider, await instance(environment, flavor_id=GPUS)
@@ -98,7 +98,7 @@ async def test_an_instance_without_room_is_an_error_and_can_be_changed_destroyed
     assert again["power_state"] == "Running"
 
 
-async def test_a_network_that_the_cloud_refuses_is_an_error_and_can_be_destroyed(
+async def test_a_network_that_the_cloud_rejects_is_an_error_and_can_be_destroyed(
     environment: CompatibilityEnvironment,
 ) -> None:
     terraform = environment.provider

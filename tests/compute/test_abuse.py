@@ -59,9 +59,9 @@ def _unmoved(scenario: Scenario) -> None:
         instance = made(await tenant.client.post(INSTANCES, tenant.wanted(environment)))
         await environment.until(instance, "provisioned")
         await environment.clock.sleep(60)
-        before = _stamp(environment)
+        before = _change_count(environment)
         await scenario(environment, tenant, instance)
-        assert _stamp(environment) == before
+        assert _change_count(environment) == before
 
     run_compute(run, is_instant=True)
 
@@ -71,7 +71,7 @@ tenant = provided_by(_unmoved, "way", position=1)
 instance = provided_by(_unmoved, "way", position=2)
 
 
-def _stamp(environment: ComputeEnvironment) -> int:
+def _change_count(environment: ComputeEnvironment) -> int:
     return environment.store.change_counter(
         [ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))]
     )

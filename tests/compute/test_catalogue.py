@@ -9,7 +9,7 @@ from tests.kit.compute.requests import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANI
 from tests.kit.environment import options
 from tests.kit.identity.environment import ISSUER, expect
 from tests.kit.region.environment import NORTH, SOUTH, STANDARD, configured
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 def _regions(compute: ComputeEnvironment) -> str:
@@ -63,7 +63,7 @@ async def test_m04_images_are_those_that_are_ready_and_have_no_kubernetes_on_the
 async def test_an_unknown_region_is_not_found_and_a_foreign_organization_is_closed(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     for what in ("flavors", "images"):
-        assert refusal(await tenant.client.get(f"{_regions(compute)}/{ABSENT}/{what}")) == (404, "resource not found")
+        assert rejection(await tenant.client.get(f"{_regions(compute)}/{ABSENT}/{what}")) == (404, "resource not found")
         assert (await tenant.client.get(f"{_regions(compute)}/x/{what}")).status == 400
     foreign = f"/api/v1/organizations/{ABSENT}/regions"
     for path, endpoint in (
@@ -72,7 +72,7 @@ async def test_an_unknown_region_is_not_found_and_a_foreign_organization_is_clos
         (f"{foreign}/{NORTH}/images", "images"),
     ):
         told_ = forbidden("read", OUT_OF_ORGANIZATION, f"compute:{endpoint}")
-        assert refusal(await tenant.client.get(path)) == told_
+        assert rejection(await tenant.client.get(path)) == told_
         assert (await compute.client(None).get(path)).status == 401
 
 

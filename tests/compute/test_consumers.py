@@ -52,7 +52,7 @@ async def test_m18_c09_the_end_of_a_project_reaches_everything_in_it(compute: Co
     assert not at_cloud(compute)
 
 
-async def test_a_server_is_not_made_again_on_a_network_that_goes(compute: ComputeEnvironment) -> None:
+async def test_a_server_is_not_recreated_on_a_network_that_goes(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     instance = await made(compute, network)
     driver = await _alone(compute)

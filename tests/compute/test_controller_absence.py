@@ -11,7 +11,7 @@ import pytest
 from remuda.compute.instances import server_watch
 from remuda.compute.instances.server_watch import AllServers, ServerWatch
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.controllers import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
+from tests.kit.compute.controllers import UNHURRIED, Counting, events, made, network_of, rest, restarted, server_of
 from tests.kit.compute.environment import ComputeEnvironment
 
 
@@ -23,7 +23,7 @@ async def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once(c
     async def vanish() -> None:
         await compute.store.delete(Server, server.name, uid=server.uid)
 
-    async with begun_anew(compute, vanish, controllers=UNHURRIED):
+    async with restarted(compute, vanish, controllers=UNHURRIED):
         assert await server_of(compute, last) is None
         await rest(compute, 120)
         assert await events(compute, last) == ["ServerCreated", "ServerRecreated", "AddressesChanged"], "no look yet"
@@ -56,7 +56,7 @@ class Woken:
         self.keys.append(key)
 
 
-async def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read(
+async def test_whenever_all_is_told_again_those_without_their_server_are_woken_and_few_are_read(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = await network_of(compute)

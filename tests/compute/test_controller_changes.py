@@ -129,7 +129,7 @@ async def test_another_authority_replaces_and_what_can_be_done_in_place_is_done_
     assert server.spec.ssh_certificate_authority_id == authority
 
 
-async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choice_repairs_it(
+async def test_nothing_is_destroyed_for_a_flavor_without_capacity_and_the_next_choice_repairs_it(
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute, regionId=SOUTH)
@@ -155,7 +155,7 @@ async def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choic
     assert south.servers() == before
 
 
-async def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is_room(
+async def test_a_flavor_without_capacity_is_waited_for_and_taken_as_soon_as_there_is_capacity(
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute, regionId=SOUTH)
@@ -215,7 +215,7 @@ async def test_a_rebuild_that_fails_says_so_and_the_next_choice_repairs_it(compu
     assert (await events(compute, instance))[-1] == "Replaced"
 
 
-async def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_wish_that_stays(
+async def test_changed_again_in_the_middle_of_a_replacement_it_is_the_last_request_that_stays(
     compute: ComputeEnvironment,
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
@@ -252,10 +252,10 @@ async def test_a_server_that_never_came_up_gets_another_in_its_place_when_anothe
 
 
 @pytest.mark.parametrize(
-    ("verb", "wish"), [("replace_server", {"flavorId": SMALL}), ("update_server", {"imageId": JAMMY})]
+    ("verb", "requested"), [("replace_server", {"flavorId": SMALL}), ("update_server", {"imageId": JAMMY})]
 )
-async def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(
-    compute: ComputeEnvironment, verb: str, wish: dict[str, str]
+async def test_c02_who_is_late_with_a_request_that_was_rolled_back_is_refused(
+    compute: ComputeEnvironment, verb: str, requested: dict[str, str]
 ) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     before, server, asked = await stored(compute, instance), await compute.store.get(Server, instance), list[str]()
@@ -272,7 +272,7 @@ async def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(region, verb, late)
-        await change(compute, instance, **wish)
+        await change(compute, instance, **requested)
         await rest(compute)
     assert asked == [f"{server.uid}.{server.metadata.generation}"]
     after = await compute.store.get(Server, instance)

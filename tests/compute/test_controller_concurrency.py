@@ -1,4 +1,4 @@
-"""Everything at once: people who make, change and delete, and what happens behind their backs. Then the books agree."""
+"""Everything at once: users who make, change and delete, and what happens behind their backs. Then the books agree."""
 
 import random
 from collections import Counter
@@ -12,7 +12,7 @@ from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import WrongState
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, network_of, rest
+from tests.kit.compute.controllers import SMALL, at_cloud, network_of, rest, restarted
 from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment
 from tests.kit.compute.requests import DEBIAN, at, held
 from tests.kit.environment import options
@@ -46,11 +46,11 @@ class _Crowd:
         read = await self.compute.root.get(at(found))
         if read.status != 200:
             return
-        spec = read.json["spec"] | self._wish()
+        spec = read.json["spec"] | self._request()
         body = {"metadata": {"name": read.json["metadata"]["name"]}, "spec": spec}
         assert (await self.compute.root.put(at(found), body)).status in {202, 400, 403, 404, 409}
 
-    def _wish(self) -> dict[str, Any]:
+    def _request(self) -> dict[str, Any]:
         return self.random.choice(
             [
                 {"flavorId": SMALL},
@@ -115,7 +115,7 @@ async def _agree(compute: ComputeEnvironment) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @options(lambda seed: {"seed": seed})
-async def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_the_end(
+async def test_c08_whatever_users_do_and_whatever_happens_the_books_agree_in_the_end(
     compute: ComputeEnvironment, seed: int
 ) -> None:
     crowd = _Crowd(compute, await network_of(compute), seed)
@@ -126,6 +126,6 @@ async def test_c08_whatever_people_do_and_whatever_happens_the_books_agree_in_th
         for _ in range(3):
             await crowd.remove_server()
 
-    async with begun_anew(compute, go_on):
+    async with restarted(compute, go_on):
         await rest(compute, 900)
         await _agree(compute)

@@ -9,7 +9,7 @@ import pytest
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, ResponseNotStored, Unavailable
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.controllers import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
+from tests.kit.compute.controllers import SMALL, at_cloud, change, events, made, network_of, rest, restarted, server_of
 from tests.kit.compute.environment import ComputeEnvironment
 from tests.kit.compute.requests import at, held, is_nothing
 from tests.kit.region.environment import STANDARD
@@ -27,7 +27,7 @@ async def test_c11_ended_in_the_middle_of_a_create_it_is_finished_by_the_next(
 ) -> None:
     instance = await compute.instance(await network_of(compute))
     await compute.clock.sleep(after_s)
-    async with begun_anew(compute, _nothing):
+    async with restarted(compute, _nothing):
         read = await compute.until(instance, "provisioned")
         assert read["status"]["powerState"] == "Running"
         assert len(at_cloud(compute)) == 1
@@ -43,7 +43,7 @@ async def test_ended_in_the_middle_of_a_replacement_it_is_finished_once(
     before = await compute.read(instance)
     await change(compute, instance, flavorId=SMALL)
     await compute.clock.sleep(after_s)
-    async with begun_anew(compute, _nothing):
+    async with restarted(compute, _nothing):
         read = await compute.until(instance, "provisioned")
         assert read["status"] == before["status"]
         assert [each.flavor for each in at_cloud(compute)] == [SMALL]
@@ -57,7 +57,7 @@ async def test_ended_in_the_middle_of_a_delete_it_is_finished_by_the_next(
     instance = await made(compute, await network_of(compute))
     assert (await compute.root.delete(at(instance))).status == 202
     await compute.clock.sleep(after_s)
-    async with begun_anew(compute, _nothing):
+    async with restarted(compute, _nothing):
         await rest(compute)
         await is_nothing(compute)
         assert not at_cloud(compute)

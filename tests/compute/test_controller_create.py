@@ -119,7 +119,7 @@ async def test_m13_deleted_at_any_moment_of_its_making_nothing_is_left(compute: 
     assert not at_cloud(compute)
 
 
-async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_made_again(compute: ComputeEnvironment) -> None:
+async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_recreated(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     before = await server_of(compute, instance)
     await delete_server(compute, instance)
@@ -185,13 +185,13 @@ async def test_c01_an_instance_of_an_existing_cluster_finds_its_server_by_the_ta
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
 
 
-async def test_c08_what_it_costs_is_held_again_before_a_server_is_made_again(compute: ComputeEnvironment) -> None:
+async def test_c08_what_it_costs_is_held_again_before_a_server_is_recreated(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
     charge, identity = charge_for(await stored(compute, instance)), compute.app.ports.identity
     await identity.release(charge)
     quotas = f"/api/v1/organizations/{compute.region.organization}/quotas"
-    people = compute.region.identity
-    platform = people.client(people.root)
+    users_api = compute.region.identity
+    platform = users_api.client(users_api.root)
     assert (await platform.put(quotas, {"quotas": [{"kind": "servers", "quantity": 0}]})).status == 200
     await delete_server(compute, instance)
     await rest(compute)

@@ -45,7 +45,7 @@ async def damage(compute: ComputeEnvironment, instance: str, label: str, value: 
     return found
 
 
-async def mend(compute: ComputeEnvironment, whole: ComputeInstance) -> None:
+async def repair(compute: ComputeEnvironment, whole: ComputeInstance) -> None:
     """Give an instance the labels again that it had."""
     found = await stored(compute, whole.name)
     await compute.store.update(replace(found, metadata=replace(found.metadata, labels=whole.metadata.labels)))
@@ -77,7 +77,7 @@ async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
     assert len(at_cloud(compute)) == 2
     await compute.root.delete(at(other))
     await compute.until_gone(other)
-    await mend(compute, whole)
+    await repair(compute, whole)
     await rest(compute, 5)
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
     assert "ServerRecreated" not in await events(compute, instance)
@@ -96,7 +96,7 @@ async def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_it
     assert f"{label} is {value} and should be {whole.metadata.labels[label]}" in (await said(compute, instance)).message
     assert await server_of(compute, instance) is not None
     assert await held(compute) == [{"servers": 1}]
-    await mend(compute, whole)
+    await repair(compute, whole)
     await compute.until_gone(instance)
     await rest(compute, 5)
     assert at_cloud(compute) == []
@@ -170,7 +170,7 @@ async def test_c12_a_time_that_is_none_is_not_told_and_hides_nothing_else(
 
 
 @pytest.mark.parametrize("prefix", ["nope", "", "10.0.0.0/33", "fd00::/8"])
-async def test_c12_a_stored_prefix_that_is_none_is_said_and_mended_by_another_one(
+async def test_c12_a_stored_prefix_that_is_none_is_said_and_repaired_by_another_one(
     compute: ComputeEnvironment, prefix: str
 ) -> None:
     instance = await made(compute, await network_of(compute))

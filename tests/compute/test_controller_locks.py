@@ -1,4 +1,4 @@
-"""While an operation has an instance in hand, nobody else acts on it; and what may yet come is waited for."""
+"""While an operation has an instance locked, nobody else acts on it; and what may yet come is waited for."""
 
 import asyncio
 from typing import Any
@@ -30,13 +30,13 @@ class Ill:
         plain = QuotaClient.change
 
         async def change(link: QuotaClient, charge: Charge) -> None:
-            if self.is_ill and self.refuses(charge):
+            if self.is_ill and self.rejects(charge):
                 raise Unavailable("It is ill.")
             await plain(link, charge)
 
         monkeypatch.setattr(QuotaClient, "change", change)
 
-    def refuses(self, charge: Charge) -> bool:
+    def rejects(self, charge: Charge) -> bool:
         """Tell whether it does not hold this."""
         return bool(charge.amounts)
 
@@ -44,7 +44,7 @@ class Ill:
 class IllAtLast(Ill):
     """The same, for what is to cost less: it fails when all else was done."""
 
-    def refuses(self, charge: Charge) -> bool:
+    def rejects(self, charge: Charge) -> bool:
         """Tell whether no address is paid for."""
         return all(amount.kind != "floatingips" for amount in charge.amounts)
 
@@ -59,7 +59,7 @@ async def _sagas(compute: ComputeEnvironment) -> list[str]:
     return [each.spec.saga for each in (await compute.store.list(Operation, index=OPEN)).items]
 
 
-async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
+async def test_while_an_operation_has_it_locked_another_change_is_a_conflict(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Ill(monkeypatch)
@@ -80,7 +80,7 @@ async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
     assert (await put(tenant.client, instance, another)).status == 202
 
 
-async def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(
+async def test_while_an_operation_has_it_locked_its_server_is_not_changed(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = IllAtLast(monkeypatch)
@@ -95,7 +95,7 @@ async def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(
     assert await events(compute, instance) == ["ServerCreated"], "what was put back in the end was never done"
 
 
-async def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all_is(
+async def test_while_an_operation_has_it_locked_nothing_is_removed_and_after_that_all_is(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Ill(monkeypatch)

@@ -19,12 +19,12 @@ from tests.kit.compute.controllers import (
     UNHURRIED,
     Counting,
     at_cloud,
-    begun_anew,
     delete_server,
     made,
     metric,
     network_of,
     rest,
+    restarted,
     said,
     server_of,
     stored,
@@ -175,7 +175,7 @@ async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobo
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
-    await tagged_server(compute, network, "stray", instance=NOBODY, uid=NOBODY)
+    await tagged_server(compute, network, "orphan", instance=NOBODY, uid=NOBODY)
     await rest(compute)
     assert metric(compute, "remuda_compute_orphan_servers_total", why="missing") == 1
     assert metric(compute, "remuda_compute_orphan_servers_total", why="duplicate") == 0
@@ -229,7 +229,7 @@ async def test_m16_a_start_wakes_nobody_without_a_reason_and_hurries_those_that_
         await compute.store.update_status(replace(server, status=replace(server.status, public_ip="203.0.113.9")))
 
     new = await compute.instance(network, "new")
-    async with begun_anew(compute, meanwhile, reporter=Counts(), controllers=UNHURRIED):
+    async with restarted(compute, meanwhile, reporter=Counts(), controllers=UNHURRIED):
         await compute.until(new, "provisioned")
         await rest(compute, 20)
         assert (await stored(compute, resting[2])).status.public_ip == "203.0.113.9"

@@ -8,7 +8,7 @@ from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import ABSENT, GPUS, NOT_FOUND, at, made, settle
 from tests.kit.compute.timelines import lived, timeline
 from tests.kit.identity.environment import expect
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 async def test_b02_a_timeline_tells_what_happened_and_what_caused_it(compute: ComputeEnvironment) -> None:
@@ -88,8 +88,8 @@ async def test_the_past_is_for_whoever_may_read_the_instance_and_is_nothing_to_o
     for what in ("timeline", "operations", "explain"):
         path = f"{at(instance)}/{what}"
         assert (await tenant.client.get(path)).status == 200
-        assert refusal(await neighbour.client.get(path))[0] == 403
-        assert refusal(await stranger.get(path)) == NOT_FOUND
+        assert rejection(await neighbour.client.get(path))[0] == 403
+        assert rejection(await stranger.get(path)) == NOT_FOUND
     await compute.until(instance, "provisioned")
     assert (await tenant.client.delete(at(instance))).status == 202
     await compute.until_gone(instance)
@@ -98,8 +98,8 @@ async def test_the_past_is_for_whoever_may_read_the_instance_and_is_nothing_to_o
         assert (await tenant.client.get(path)).status == 200
         assert (await compute.root.get(path)).status == 200
         for client in (neighbour.client, stranger):
-            assert refusal(await client.get(path)) == refusal(await client.get(never)) == NOT_FOUND
-        assert refusal(await tenant.client.get(never)) == NOT_FOUND
+            assert rejection(await client.get(path)) == rejection(await client.get(never)) == NOT_FOUND
+        assert rejection(await tenant.client.get(never)) == NOT_FOUND
 
 
 async def test_operations_say_who_had_what_done_and_how_it_ended_also_after_the_instance(
@@ -198,7 +198,7 @@ async def test_explain_says_who_stopped_it_and_that_nobody_did(compute: ComputeE
     assert lines[1].startswith("The instance was stopped without a request to Remuda: ")
 
 
-async def test_explain_says_that_a_region_has_no_room_and_what_can_be_done(compute: ComputeEnvironment) -> None:
+async def test_explain_says_that_a_region_has_no_capacity_and_what_can_be_done(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     names = [f"gpu-{number}" for number in range(5)]
     wanted = [tenant.wanted(compute, name, flavorId=GPUS) for name in names]
@@ -219,10 +219,10 @@ async def test_a_server_that_was_removed_behind_our_back_is_an_observation(compu
     await compute.until(instance, "provisioned")
     assert (await compute.region.root.delete(f"/api/v2/servers/{instance}")).status == 202
 
-    async def is_made_again() -> bool:
+    async def is_recreated() -> bool:
         return "ServerRecreated" in [each["event"] for each in await timeline(tenant.client, instance)]
 
-    await compute.region.identity.eventually("it is made again", is_made_again)
+    await compute.region.identity.eventually("it is recreated", is_recreated)
     events = await timeline(tenant.client, instance)
     again = next(each for each in events if each["event"] == "ServerRecreated")
     assert again["cause"]["type"] == "observation"

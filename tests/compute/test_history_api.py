@@ -43,7 +43,7 @@ def test_an_operation_goes_back_to_a_request_and_says_whose() -> None:
     assert event.facts == {"saga": "instance.create", "phase": "done"}
 
 
-def test_a_controller_goes_back_to_a_wish_then_to_its_own_work() -> None:
+def test_a_controller_goes_back_to_a_request_then_to_its_own_work() -> None:
     events = read(
         operation(1, "OperationDone"),
         controller(2, "ConditionChanged", type="Available", status="False", reason="Building", message="being made"),
@@ -91,8 +91,8 @@ def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None
         ("FinalizerRemoved", {"labels": {}}, "The instance was deleted."),
         (
             "OperationUndoing",
-            {"saga": "s", "actor": "ann", "failedStep": "allocate", "error": {"code": "x", "message": "No room."}},
-            "Operation s requested by ann failed at step allocate and is being rolled back: No room.",
+            {"saga": "s", "actor": "ann", "failedStep": "allocate", "error": {"code": "x", "message": "No capacity."}},
+            "Operation s requested by ann failed at step allocate and is being rolled back: No capacity.",
         ),
         ("ServerSeenTwice", {"count": 2, "uid": "a"}, "Server seen twice: count 2, uid a."),
         ("NobodyKnows", {}, "Nobody knows."),
@@ -138,7 +138,7 @@ def test_the_steps_of_an_operation_follow_from_how_it_ended(phase: Phase, failed
     spec = OperationSpec(
         saga="instance.create", subject_kind="k", subject="n", actor="ann", input="{}", deadline=NOW, process="p"
     )
-    error = Failure(code="forbidden", message="No room.") if failed else None
+    error = Failure(code="forbidden", message="No capacity.") if failed else None
     status = OperationStatus(phase=phase, failed_step=failed, error=error)
     found = Operation(metadata=Metadata(name="op", creation_timestamp=NOW), spec=spec, status=status)
     told = read_operation(found, SAGAS)

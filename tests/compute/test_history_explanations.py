@@ -53,14 +53,14 @@ def test_each_reason_of_its_own_is_what_it_waits_for() -> None:
 
 def test_where_its_server_knows_better_its_server_is_heard() -> None:
     waiting = instance(said("Provisioning", "the server is being created"))
-    told = explain(known(waiting, servers=[server("provisioning", "NoCapacity", "the region has no room")]))
+    told = explain(known(waiting, servers=[server("provisioning", "NoCapacity", "the region has no free host")]))
     assert [(wait.reason, wait.resolved_by) for wait in told.waiting_for] == [("NoCapacity", "user")]
-    assert "the region has no room" in told.waiting_for[0].message
+    assert "the region has no free host" in told.waiting_for[0].message
 
 
 def test_where_it_has_a_word_of_its_own_its_server_is_not_heard() -> None:
     waiting = instance(said("QuotaExceeded"))
-    told = explain(known(waiting, servers=[server("provisioning", "NoCapacity", "the region has no room")]))
+    told = explain(known(waiting, servers=[server("provisioning", "NoCapacity", "the region has no free host")]))
     assert [wait.reason for wait in told.waiting_for] == ["QuotaExceeded"]
 
 
@@ -98,7 +98,7 @@ def test_several_servers_are_an_operators_to_sort_out() -> None:
     assert "there are 2" in told.waiting_for[0].message
 
 
-def test_a_network_that_goes_takes_it_along() -> None:
+def test_a_network_that_goes_deletes_it_too() -> None:
     going = network_read(is_deleting=True)
     told = explain(known(instance(FINE), network=going))
     assert [wait.reason for wait in told.waiting_for] == ["NetworkDeleting"]
@@ -106,7 +106,7 @@ def test_a_network_that_goes_takes_it_along() -> None:
     assert [wait.reason for wait in gone.waiting_for] == ["NetworkNotFound"]
 
 
-def test_without_region_it_tells_that_and_judges_no_network() -> None:
+def test_without_region_it_tells_that_and_validates_no_network() -> None:
     told = explain(known(instance(FINE), servers=None, network=None))
     assert [wait.reason for wait in told.waiting_for] == ["RegionUnreachable"]
     assert told.messages[0] == "The instance is provisioned and running."
@@ -119,7 +119,7 @@ def test_an_operation_that_is_open_says_whose_it_is() -> None:
     assert "instance.update, requested by ann@acme.com, is running" in wait.message
 
 
-def test_an_operation_that_is_taken_back_says_why_and_when_that_is_tried_again() -> None:
+def test_an_operation_that_is_rolled_back_says_why_and_when_that_is_tried_again() -> None:
     later = NOW + timedelta(seconds=90)
     error = Failure(code="unavailable", message="Identity does not answer.")
     told = explain(known(instance(FINE), operations=[operation("stuck", error=error, next_attempt=later)]))
@@ -144,7 +144,7 @@ def test_what_protects_it_is_no_matter_once_it_goes_with_its_network() -> None:
 
 
 def test_one_that_stalls_says_since_when() -> None:
-    told = explain(known(instance(FINE, said("NoCapacity", "no room", "True", "Stalled"))))
+    told = explain(known(instance(FINE, said("NoCapacity", "no capacity", "True", "Stalled"))))
     assert told.messages[1:] == ("The instance has made no progress since 2026-03-04 11:55:00 UTC.",)
 
 
@@ -200,7 +200,7 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
     (wait,) = explain(known(instance(said("Provisioning", "being made"), stalled))).waiting_for
     assert (wait.reason, wait.resolved_by) == ("Provisioning", "operator")
     assert wait.remedy == "This takes longer than expected. Contact the operator."
-    (still,) = explain(known(instance(said("NoCapacity", "no room"), stalled))).waiting_for
+    (still,) = explain(known(instance(said("NoCapacity", "no capacity"), stalled))).waiting_for
     assert still.resolved_by == "user"
 
 

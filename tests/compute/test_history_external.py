@@ -21,7 +21,7 @@ def sentences(events: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("is_off", [False, True])
-async def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timeline_says_why(
+async def test_a_server_that_vanished_at_the_cloud_is_recreated_and_the_timeline_says_why(
     compute: ComputeEnvironment, *, is_off: bool
 ) -> None:
     instance = await made_on(compute, await network_of(compute))

@@ -90,7 +90,7 @@ async def test_that_it_is_not_clear_which_server_is_its_own_is_told_once(
     assert (await events(compute, instance)).count("AmbiguousServer") == 1
 
 
-async def test_what_a_pass_tells_has_the_wish_that_it_worked_on(compute: ComputeEnvironment) -> None:
+async def test_what_a_pass_tells_has_the_request_that_it_worked_on(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute), flavorId=STANDARD)
     with every_other_write_failing(compute, is_made=False):
         await change(compute, instance, flavorId=SMALL)

@@ -18,7 +18,7 @@ from remuda.reconcile.ports import ControllerSettings
 SOURCES = Path(remuda.__file__).parent
 WALKED = ("compute", "quota", "reconcile", "region/servers", "region/catalogue/provider_registry.py")
 """Where the controllers of instances and servers are, and what they are made of."""
-UNTOLD = {"Paused", "ServerFailed", "Pending", "NetworkNotFound", "ServerMissing", "RegionUnreachable"}
+NOT_REPORTED = {"Paused", "ServerFailed", "Pending", "NetworkNotFound", "ServerMissing", "RegionUnreachable"}
 """Of what no time can be told: nothing is tried, or an operator has set when, or it may be at rest."""
 PLACE = {"Blocked": 0, "Failed": 0, "Requeue": 1}
 """Where each result has its reason."""
@@ -91,7 +91,9 @@ def test_a_remedy_is_a_sentence_and_what_is_the_matter_one_that_can_go_on(word: 
     assert reason.remedy.endswith(".")
     assert reason.text[0].isupper()
     assert not reason.text.endswith(".")
-    assert (reason.retry_within_s > 0) == (word not in UNTOLD), "about these nothing is tried, or nobody knows when"
+    assert (reason.retry_within_s > 0) == (word not in NOT_REPORTED), (
+        "about these nothing is tried, or nobody knows when"
+    )
     assert reason.resolver in get_args(Resolver)
 
 

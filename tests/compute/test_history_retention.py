@@ -47,7 +47,7 @@ async def test_creates_that_are_refused_do_not_hide_who_stopped_an_instance(comp
     assert explained["messages"][-1].startswith("The instance was stopped by ann@example.com at ")
 
 
-async def test_an_instance_that_an_earlier_release_let_go_is_remembered(compute: ComputeEnvironment) -> None:
+async def test_an_instance_that_an_earlier_release_released_is_remembered(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     instance = "e0000000-0000-4000-8000-00000000000e"
     labels = {ORGANIZATION: compute.region.organization, PROJECT: tenant.project}

@@ -1,6 +1,6 @@
-"""Every state that an instance can be in, explained: tests/golden/texts/explanations.txt is what people read.
+"""Every state that an instance can be in, explained: tests/golden/texts/explanations.txt is what users read.
 
-`REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it anew: then read what changed.
+`REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it again: then read what changed.
 """
 
 import os
@@ -57,11 +57,11 @@ STATES: dict[str, ExplanationInput] = {
     "its quota is missing": known(
         instance(said("QuotaExceeded", "its organization or project may not have another")), servers=[]
     ),
-    "its region is full": known(instance(said("NoCapacity", "the region has no room for its flavor now"))),
+    "its region is full": known(instance(said("NoCapacity", "no host has capacity for its flavor now"))),
     "its image is gone": known(
         instance(said("DependencyNotFound", "requested image does not exist or is not accessible")), servers=[]
     ),
-    "its provider refuses": known(
+    "its provider rejects": known(
         instance(said("ProviderRejected", "the provider does not offer its flavor, image or host as they were"))
     ),
     "its network is full": known(instance(said("AddressesExhausted", "its network has no free address"))),

@@ -16,7 +16,7 @@ from remuda.store.objects import Resource
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import DEBIAN, Tenant, at, encoded, made, make_authority, settle
 from tests.kit.identity.environment import expect
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 async def _running(compute: ComputeEnvironment, tenant: Tenant, **spec: Any) -> str:
@@ -36,7 +36,7 @@ async def test_m09_an_instance_is_stopped_started_and_rebooted(compute: ComputeE
     reply = await tenant.client.post(at(instance, "stop"))
     assert (reply.status, reply.body) == (202, b"")
     await _until_power(compute, instance, "Stopped")
-    assert refusal(await tenant.client.post(at(instance, "stop"))) == (
+    assert rejection(await tenant.client.post(at(instance, "stop"))) == (
         400,
         "server cannot be stopped in its current state",
     )
@@ -46,7 +46,7 @@ async def test_m09_an_instance_is_stopped_started_and_rebooted(compute: ComputeE
         assert (await tenant.client.send("POST", at(instance, "reboot"), query=query)).status == 202
         await _until_power(compute, instance, "Running")
     reply = await tenant.client.send("POST", at(instance, "reboot"), query=[("hard", "maybe")])
-    assert (reply.status, refusal(reply)[1].partition(":")[0]) == (400, "invalid path/query element")
+    assert (reply.status, rejection(reply)[1].partition(":")[0]) == (400, "invalid path/query element")
 
 
 async def test_m09_the_console_is_seen_and_read(compute: ComputeEnvironment) -> None:
@@ -70,7 +70,7 @@ async def test_m09_the_key_that_opens_it_is_shown_unless_an_authority_says_who_m
     open_by_authority = await _running(compute, tenant, name="two", sshCertificateAuthorityId=authority)
     key = expect(await tenant.client.get(at(open_by_key, "sshkey")), 200)["privateKey"]
     assert key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
-    assert refusal(await tenant.client.get(at(open_by_authority, "sshkey"))) == (404, "resource not found")
+    assert rejection(await tenant.client.get(at(open_by_authority, "sshkey"))) == (404, "resource not found")
 
 
 async def test_m10_a_snapshot_has_the_callers_tags_but_none_of_a_service_and_says_what_it_is_of(
@@ -107,7 +107,7 @@ def image_region(compute: ComputeEnvironment) -> str:
     return region
 
 
-def test_m10_a_snapshot_leaves_room_for_the_tag_that_says_what_it_is_of() -> None:
+def test_m10_a_snapshot_leaves_capacity_for_the_tag_that_says_what_it_is_of() -> None:
     tags = tuple(TagWire(name=f"tag-{number}", value="") for number in range(50))
     assert len(with_provenance(MetadataWrite(name="image", tags=tags[:49]), "x").tags) == 50
     with pytest.raises(Invalid, match="send 49 at most"):
@@ -206,7 +206,7 @@ async def test_m09_an_instance_whose_server_is_not_at_its_provider_says_so(compu
             continue
         body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
         reply = await tenant.client.send(method, at(instance, verb), body=body)
-        assert refusal(reply) == (400, "server is not at its provider at the moment: wait until it is provisioned")
+        assert rejection(reply) == (400, "server is not at its provider at the moment: wait until it is provisioned")
 
 
 async def test_m09_what_is_being_deleted_is_left_alone_as_it_is_by_a_change(compute: ComputeEnvironment) -> None:
@@ -220,7 +220,7 @@ async def test_m09_what_is_being_deleted_is_left_alone_as_it_is_by_a_change(comp
         if verb == "consoleoutput":
             assert reply.status == 200
         else:
-            assert refusal(reply) == (400, "instance is being deleted"), verb
+            assert rejection(reply) == (400, "instance is being deleted"), verb
 
 
 async def test_m09_an_instance_that_has_no_server_yet_says_so(compute: ComputeEnvironment) -> None:

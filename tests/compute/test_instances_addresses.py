@@ -1,4 +1,4 @@
-"""The addresses of an instance: what is told where a server that is made again has others."""
+"""The addresses of an instance: what is told where a server that is recreated has others."""
 
 from msgspec.structs import replace
 
@@ -52,7 +52,7 @@ def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None
     assert on(unwanted, **FIRST | {"public_ip": ""}).status.had is None
 
 
-async def test_an_instance_whose_server_is_made_again_tells_what_its_addresses_were_and_are(
+async def test_an_instance_whose_server_is_recreated_tells_what_its_addresses_were_and_are(
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)

@@ -77,7 +77,7 @@ class Scene:
         expect(await self.root.get(at(instance, "consoleoutput")), 200)
 
     async def send_nonsense(self, network: str, instance: str) -> None:
-        """Send what looks like a secret wherever there could be one, so that every refusal can repeat it."""
+        """Send what looks like a secret wherever there could be one, so that every rejection can repeat it."""
         wrong = self.canaries.add("nonsense-canary-9f8e7d6c")
         for data in (wrong, encoded(wrong), encoded(f"#cloud-config\n{wrong}\n" * 8000), [wrong], {wrong: wrong}):
             body: Any = self.compute.wanted(network, "canary", imageId=DEBIAN, userData=data)

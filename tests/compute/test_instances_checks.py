@@ -1,4 +1,4 @@
-"""What an instance cannot be made of: each refusal names both sides."""
+"""What an instance cannot be made of: each rejection names both sides."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_m04_what_does_not_fit_is_refused_with_both_sides(
 
 
 @pytest.mark.parametrize("gib", range(1, 200))
-def test_m04_a_disk_of_whole_gib_has_room_for_an_image_of_as_many_and_for_no_larger_one(gib: int) -> None:
+def test_m04_a_disk_of_whole_gib_has_capacity_for_an_image_of_as_many_and_for_no_larger_one(gib: int) -> None:
     offered = flavor(disk=gib * (1 << 30) // 10**9)
     check_fit(offered, image(size_gib=gib))
     with pytest.raises(Malformed):

@@ -28,7 +28,7 @@ from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.store import SEALER
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 MANY = 8
 
 
@@ -113,7 +113,7 @@ def _servers(process: Running) -> list[str]:
 
 
 async def _until(client: Client, instance: str, status: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             reply = await client.get(at(instance))
             if reply.status == 404:

@@ -27,7 +27,7 @@ from tests.kit.compute.requests import (
 )
 from tests.kit.identity.environment import ORGANIZATIONS, expect
 from tests.kit.region.environment import NORTH, STANDARD
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 CONFIG = encoded("#cloud-config\npassword: hunter2\n")
 
@@ -96,7 +96,7 @@ async def test_m02_who_may_not_have_another_is_refused_and_nothing_is_left(compu
     tenant = await settle(compute)
     await _limit(compute, servers=1)
     made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "one")))
-    status, sentence = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "two")))
+    status, sentence = rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute, "two")))
     assert status == 403
     assert "quota" in sentence
     assert [each.spec.gpus for each in (await compute.store.list(ComputeInstance)).items] == [0]
@@ -164,16 +164,18 @@ async def test_a_repeat_under_the_same_key_answers_the_same_instance_and_makes_n
     again = await tenant.client.post(INSTANCES, wanted, idempotency_key="once")
     assert made(again) == made(first)
     assert again.json["spec"] == first.json["spec"]
-    assert refusal(await tenant.client.post(INSTANCES, wanted, idempotency_key="twice"))[0] == 409
-    assert refusal(await tenant.client.post(INSTANCES, wanted))[0] == 409
+    assert rejection(await tenant.client.post(INSTANCES, wanted, idempotency_key="twice"))[0] == 409
+    assert rejection(await tenant.client.post(INSTANCES, wanted))[0] == 409
     for other in (tenant.wanted(compute, "web"), tenant.wanted(compute, "other", userData=CONFIG)):
-        status, sentence = refusal(await tenant.client.post(INSTANCES, other, idempotency_key="once"))
+        status, sentence = rejection(await tenant.client.post(INSTANCES, other, idempotency_key="once"))
         assert (status, "Idempotency-Key" in sentence) == (422, True)
     assert len((await compute.store.list(ComputeInstance)).items) == 1
     assert await held(compute) == [{"servers": 1}]
 
 
-async def test_a_repeat_is_answered_whatever_has_become_of_what_it_was_judged_by(compute: ComputeEnvironment) -> None:
+async def test_a_repeat_is_answered_whatever_has_become_of_what_it_was_validated_by(
+    compute: ComputeEnvironment,
+) -> None:
     tenant = await settle(compute)
     group = await make_group(compute, tenant.network)
     wanted = tenant.wanted(compute, networking={"securityGroups": [group]})
@@ -190,7 +192,7 @@ async def test_a_repeat_is_answered_whatever_has_become_of_what_it_was_judged_by
     assert again.json["spec"]["networking"] == {}
 
 
-async def test_a_repeat_of_what_was_refused_is_tried_anew_and_then_done_once(compute: ComputeEnvironment) -> None:
+async def test_a_repeat_of_what_was_refused_is_tried_again_and_then_done_once(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     await _limit(compute, servers=0)
     wanted = tenant.wanted(compute, "web", userData=CONFIG)
@@ -210,7 +212,7 @@ async def test_a_repeat_after_the_instance_has_gone_makes_no_other(compute: Comp
     reply = await tenant.client.post(INSTANCES, wanted, idempotency_key="once")
     assert (reply.status, reply.json["code"]) == (409, "response_not_stored")
     await is_nothing(compute)
-    assert made(await tenant.client.post(INSTANCES, wanted, idempotency_key="anew")) == instance
+    assert made(await tenant.client.post(INSTANCES, wanted, idempotency_key="again")) == instance
 
 
 async def test_no_user_data_is_in_what_an_operation_remembers(compute: ComputeEnvironment) -> None:

@@ -9,7 +9,7 @@ from remuda.compute.policies import check_deletion_allowed
 from remuda.store.contract import Store
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import NOT_FOUND, at, is_nothing, made, settle
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 async def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost(compute: ComputeEnvironment) -> None:
@@ -24,7 +24,7 @@ async def test_m01_m13_what_is_given_up_goes_with_its_server_and_what_it_cost(co
     assert (await tenant.client.delete(at(instance))).status == 202
     await compute.until_gone(instance)
     await is_nothing(compute)
-    assert refusal(await tenant.client.delete(at(instance))) == NOT_FOUND
+    assert rejection(await tenant.client.delete(at(instance))) == NOT_FOUND
 
 
 async def test_what_is_given_up_right_after_it_was_made_goes_too(compute: ComputeEnvironment) -> None:
@@ -58,7 +58,7 @@ async def test_what_is_protected_from_deletion_stays(compute: ComputeEnvironment
     assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
 
 
-async def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(
+async def test_b02_what_becomes_protected_while_its_deletion_is_validated_stays(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def protect_meanwhile(store: Store, instance: ComputeInstance) -> None:

@@ -1,4 +1,4 @@
-"""Every refusal of a create, with its status and sentence, in the order in which it is judged; nothing is made."""
+"""Every rejection of a create, with its status and sentence, in the order in which it is validated; nothing is made."""
 
 import gzip
 from typing import Any
@@ -26,7 +26,7 @@ from tests.kit.compute.requests import (
     settle,
 )
 from tests.kit.region.environment import SOUTH
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 NO_FLAVOR = (400, "requested flavor does not exist or is not accessible")
 NO_IMAGE = (400, "requested image does not exist or is not accessible")
@@ -42,13 +42,13 @@ async def test_m03_who_has_no_right_in_the_claimed_project_is_refused_before_any
     elsewhere = await identity.organization("elsewhere")
     stranger = compute.client(await identity.member("mallory@example.com", elsewhere, "administrator"))
     assert (await compute.client(None).post(INSTANCES, wanted)).status == 401
-    assert refusal(await stranger.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_ORGANIZATION)
-    assert refusal(await other.client.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_PROJECT)
+    assert rejection(await stranger.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_ORGANIZATION)
+    assert rejection(await other.client.post(INSTANCES, wanted)) == forbidden("create", OUT_OF_PROJECT)
     own = reader.wanted(compute, networkId=ABSENT)
-    assert refusal(await reader.client.post(INSTANCES, own)) == forbidden("create")
+    assert rejection(await reader.client.post(INSTANCES, own)) == forbidden("create")
     administrator = compute.client(await identity.member("root@acme.com", compute.region.organization, "administrator"))
     nowhere = tenant.wanted(compute, networkId=ABSENT, projectId=ABSENT)
-    assert refusal(await administrator.post(INSTANCES, nowhere)) == NOT_FOUND
+    assert rejection(await administrator.post(INSTANCES, nowhere)) == NOT_FOUND
     await is_nothing(compute)
 
 
@@ -57,13 +57,13 @@ async def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_n
 ) -> None:
     tenant, other = await settle(compute), await settle(compute, "bob")
     identity = compute.region.identity
-    assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, networkId=ABSENT))) == NOT_FOUND
+    assert rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute, networkId=ABSENT))) == NOT_FOUND
     foreign = tenant.wanted(compute, networkId=other.network)
     told = forbidden("read", OUT_OF_PROJECT, "region:networks:v2")
-    assert refusal(await tenant.client.post(INSTANCES, foreign)) == told
+    assert rejection(await tenant.client.post(INSTANCES, foreign)) == told
     administrator = compute.client(await identity.member("root@acme.com", compute.region.organization, "administrator"))
     for client in (administrator, compute.root):
-        status, sentence = refusal(await client.post(INSTANCES, foreign))
+        status, sentence = rejection(await client.post(INSTANCES, foreign))
         assert (status, sentence) == (
             422,
             (
@@ -74,7 +74,7 @@ async def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_n
     elsewhere = await identity.organization("elsewhere")
     theirs = await identity.project(elsewhere, name="theirs")
     network = await compute.region.network("far", organizationId=elsewhere, projectId=theirs)
-    assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, networkId=network))) == NOT_FOUND
+    assert rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute, networkId=network))) == NOT_FOUND
     await is_nothing(compute)
 
 
@@ -106,7 +106,7 @@ async def test_m04_m05_m06_what_it_cannot_be_made_of_is_refused(compute: Compute
     spec, refused = REFUSED[case]
     tenant = await settle(compute)
     for client in (tenant.client, compute.root):
-        assert refusal(await client.post(INSTANCES, tenant.wanted(compute, **spec))) == refused
+        assert rejection(await client.post(INSTANCES, tenant.wanted(compute, **spec))) == refused
     await is_nothing(compute)
 
 
@@ -114,7 +114,7 @@ async def test_m04_a_flavor_of_another_region_is_not_accessible(compute: Compute
     tenant = await settle(compute)
     south = await compute.region.network("south", projectId=tenant.project, regionId=SOUTH)
     wanted = tenant.wanted(compute, networkId=south, flavorId="a1f0c0de-0004-4000-8000-000000000004")
-    assert refusal(await tenant.client.post(INSTANCES, wanted)) == NO_FLAVOR
+    assert rejection(await tenant.client.post(INSTANCES, wanted)) == NO_FLAVOR
     await is_nothing(compute)
 
 
@@ -125,14 +125,14 @@ async def test_m05_groups_of_another_network_and_authorities_of_another_project_
     second = await compute.region.network("second", projectId=tenant.project, prefix="10.1.0.0/16")
     group, authority = await make_group(compute, second), await make_authority(compute, other.project)
     wanted = tenant.wanted(compute, networking={"securityGroups": [group]})
-    assert refusal(await tenant.client.post(INSTANCES, wanted)) == (
+    assert rejection(await tenant.client.post(INSTANCES, wanted)) == (
         422,
         "a referenced security group must belong to the same network as the instance",
     )
     wanted = tenant.wanted(compute, sshCertificateAuthorityId=authority)
     told = forbidden("read", OUT_OF_PROJECT, "region:sshcertificateauthorities:v2")
-    assert refusal(await tenant.client.post(INSTANCES, wanted)) == told
-    assert refusal(await compute.root.post(INSTANCES, wanted)) == (
+    assert rejection(await tenant.client.post(INSTANCES, wanted)) == told
+    assert rejection(await compute.root.post(INSTANCES, wanted)) == (
         422,
         (
             "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
@@ -142,7 +142,7 @@ async def test_m05_groups_of_another_network_and_authorities_of_another_project_
     await is_nothing(compute)
 
 
-async def test_m06_user_data_is_judged_before_anything_is_made_and_more_strictly_with_an_authority(
+async def test_m06_user_data_is_validated_before_anything_is_made_and_more_strictly_with_an_authority(
     compute: ComputeEnvironment,
 ) -> None:
     tenant = await settle(compute)
@@ -150,12 +150,12 @@ async def test_m06_user_data_is_judged_before_anything_is_made_and_more_strictly
     secret = "hunter2"
     for extra in ({}, {"sshCertificateAuthorityId": authority}):
         wanted = tenant.wanted(compute, userData=encoded(f"password: {secret}"), **extra)
-        status, sentence = refusal(await tenant.client.post(INSTANCES, wanted))
+        status, sentence = rejection(await tenant.client.post(INSTANCES, wanted))
         assert (status, sentence.startswith(UNKNOWN_FORMAT)) == (422, True)
         assert secret not in sentence
     packed = encoded(gzip.compress(b"#!/bin/sh\n", mtime=0))
     wanted = tenant.wanted(compute, userData=packed, sshCertificateAuthorityId=authority)
-    assert refusal(await tenant.client.post(INSTANCES, wanted)) == (
+    assert rejection(await tenant.client.post(INSTANCES, wanted)) == (
         422,
         f"{UNKNOWN_FORMAT}gzip userData cannot be combined with managed cloud-init augmentation",
     )
@@ -165,7 +165,7 @@ async def test_m06_user_data_is_judged_before_anything_is_made_and_more_strictly
 async def test_a_network_that_is_being_deleted_takes_no_more_instances(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     assert (await compute.region.root.delete(f"/api/v2/networks/{tenant.network}")).status == 202
-    refused = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    refused = rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     assert refused == (400, "network is being deleted")
     await is_nothing(compute)
 
@@ -186,12 +186,12 @@ async def test_m10_reserved_tags_and_those_that_are_there_twice_are_refused(
     tenant = await settle(compute)
     wanted = tenant.wanted(compute)
     wanted["metadata"]["tags"] = [{"name": name, "value": ABSENT} for name in names]
-    assert refusal(await compute.root.post(INSTANCES, wanted))[0] == 422
+    assert rejection(await compute.root.post(INSTANCES, wanted))[0] == 422
     await is_nothing(compute)
 
 
-def _mended(tenant: Tenant, group: str) -> list[tuple[dict[str, Any], tuple[int, str]]]:
-    """Return what is mended one after the other, and what is refused before that."""
+def _repaired(tenant: Tenant, group: str) -> list[tuple[dict[str, Any], tuple[int, str]]]:
+    """Return what is repaired one after the other, and what is refused before that."""
     return [
         ({"projectId": tenant.project}, forbidden("create", OUT_OF_PROJECT)),
         ({"networkId": tenant.network}, NOT_FOUND),
@@ -218,9 +218,9 @@ async def test_what_is_wrong_is_told_in_the_order_that_clients_know(compute: Com
         sshCertificateAuthorityId=ABSENT,
         userData="%%%",
     )
-    for mended, refused in _mended(tenant, group):
-        assert refusal(await tenant.client.post(INSTANCES, wanted)) == refused, mended
-        wanted["spec"] |= mended
+    for repaired, refused in _repaired(tenant, group):
+        assert rejection(await tenant.client.post(INSTANCES, wanted)) == refused, repaired
+        wanted["spec"] |= repaired
     await is_nothing(compute)
     assert (await tenant.client.post(INSTANCES, wanted)).status == 201
 

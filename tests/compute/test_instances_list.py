@@ -19,7 +19,7 @@ from tests.kit.compute.requests import (
     settle,
 )
 from tests.kit.region.environment import NORTH
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:
@@ -51,22 +51,22 @@ async def test_m01_m20_a_list_has_what_the_caller_may_see_in_the_order_of_ids_an
     assert await _listed(root, ("regionID", ABSENT)) == []
     assert await _listed(root, ("tag", "a=1")) == [first]
     assert await _listed(root, ("tag", "a=1"), ("tag", "b=1")) == []
-    assert refusal(await root.get(INSTANCES, [("tag", "a")])) == (400, "tag decode failed")
+    assert rejection(await root.get(INSTANCES, [("tag", "a")])) == (400, "tag decode failed")
     assert (await root.get(INSTANCES, [("networkID", "x")])).status == 400
 
 
-async def test_m20_a_filter_that_names_a_place_outside_the_callers_rights_is_refused(
+async def test_m20_a_filter_that_names_a_place_outside_the_callers_permissions_is_refused(
     compute: ComputeEnvironment,
 ) -> None:
     tenant, other = await settle(compute), await settle(compute, "bob")
     told = forbidden("read", OUT_OF_ORGANIZATION)
-    assert refusal(await tenant.client.get(INSTANCES, [("organizationID", ABSENT)])) == told
+    assert rejection(await tenant.client.get(INSTANCES, [("organizationID", ABSENT)])) == told
     for project in (other.project, ABSENT):
         told = forbidden("read", OUT_OF_PROJECT)
-        assert refusal(await tenant.client.get(INSTANCES, [("projectID", project)])) == told
+        assert rejection(await tenant.client.get(INSTANCES, [("projectID", project)])) == told
 
 
-async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_without_rights(
+async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_without_permissions(
     compute: ComputeEnvironment,
 ) -> None:
     tenant, other = await settle(compute), await settle(compute, "bob")
@@ -82,15 +82,15 @@ async def test_an_instance_is_not_there_for_strangers_and_closed_to_those_withou
         (other.client, forbidden("read", OUT_OF_PROJECT)),
     ):
         for look in looks:
-            assert refusal(await client.get(f"{path}{look}")) == refused
+            assert rejection(await client.get(f"{path}{look}")) == refused
         for verb in verbs:
             reply = await client.post(f"{path}/{verb}", body if verb == "snapshot" else None)
-            assert refusal(reply) == refused
-        assert refusal(await client.delete(path)) == refused
+            assert rejection(reply) == refused
+        assert rejection(await client.delete(path)) == refused
     nobody = compute.client(None)
     assert (await nobody.get(path)).status == 401
     assert (await nobody.get(f"{INSTANCES}/x")).status == 400
-    assert refusal(await tenant.client.get(at(ABSENT))) == NOT_FOUND
+    assert rejection(await tenant.client.get(at(ABSENT))) == NOT_FOUND
 
 
 async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeEnvironment) -> None:
@@ -109,11 +109,11 @@ async def test_who_may_only_read_reads_and_does_nothing_else(compute: ComputeEnv
     assert (await reader.get(at(instance))).status == 200
     assert (await reader.get(at(instance, "consoleoutput"))).status == 200
     for verb in ("sshkey", "consolesession"):
-        assert refusal(await reader.get(at(instance, verb))) == forbidden("update")
+        assert rejection(await reader.get(at(instance, verb))) == forbidden("update")
     for verb in ("start", "stop", "reboot", "snapshot"):
         body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
-        assert refusal(await reader.post(at(instance, verb), body)) == forbidden("update")
-    assert refusal(await reader.delete(at(instance))) == forbidden("delete")
+        assert rejection(await reader.post(at(instance, verb), body)) == forbidden("update")
+    assert rejection(await reader.delete(at(instance))) == forbidden("delete")
     assert not (await compute.store.get(ComputeInstance, instance)).is_deleting
 
 
@@ -174,5 +174,5 @@ async def test_c12_an_instance_whose_labels_were_damaged_is_nobodys_and_keeps_no
             await client.delete(at(damaged)),
             await client.post(at(damaged, "stop")),
         ):
-            assert refusal(reply) == NOT_FOUND
+            assert rejection(reply) == NOT_FOUND
     assert (await tenant.client.post(INSTANCES, tenant.wanted(compute, "one"))).status == 409

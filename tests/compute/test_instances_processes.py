@@ -24,7 +24,7 @@ from tests.kit.compute.requests import (
 )
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import NORTH
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 async def test_m01_m09_an_instance_is_made_used_and_given_up(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ async def test_m01_m09_an_instance_is_made_used_and_given_up(tmp_path: Path) -> 
         assert expect(await tenant.client.get(at(instance, "consolesession")), 200)["url"]
         assert (await tenant.client.post(at(instance, "stop"))).status == 202
         refused = (400, "server cannot be stopped in its current state")
-        assert refusal(await tenant.client.post(at(instance, "stop"))) == refused
+        assert rejection(await tenant.client.post(at(instance, "stop"))) == refused
         body = {"metadata": {"name": "backup", "tags": [{"name": "team", "value": "blue"}]}}
         image = expect(await tenant.client.post(at(instance, "snapshot"), body), 201)
         tags = {tag["name"]: tag["value"] for tag in image["metadata"]["tags"]}
@@ -50,14 +50,14 @@ async def test_m01_m09_an_instance_is_made_used_and_given_up(tmp_path: Path) -> 
         second = made(
             await tenant.client.post(INSTANCES, tenant.wanted(compute, "ca", sshCertificateAuthorityId=authority))
         )
-        assert refusal(await tenant.client.get(at(second, "sshkey"))) == NOT_FOUND
+        assert rejection(await tenant.client.get(at(second, "sshkey"))) == NOT_FOUND
         for each in (instance, second):
             assert (await tenant.client.delete(at(each))).status == 202
             await compute.until_gone(each)
         await is_nothing(compute)
 
 
-async def test_m03_m05_what_region_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+async def test_m03_m05_what_region_rejects_is_told_in_its_words(tmp_path: Path) -> None:
     async with apart(tmp_path) as compute:
         tenant, other = await settle(compute), await settle(compute, "bob")
         second = await compute.region.network("second", projectId=tenant.project, prefix="10.1.0.0/16")
@@ -74,7 +74,7 @@ async def test_m03_m05_what_region_refuses_is_told_in_its_words(tmp_path: Path) 
             ({"networking": {"securityGroups": [group]}}, other_network),
             ({"sshCertificateAuthorityId": ABSENT}, NOT_FOUND),
         ):
-            assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, **spec))) == refused, spec
+            assert rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute, **spec))) == refused, spec
         await is_nothing(compute)
 
 
@@ -96,4 +96,4 @@ async def test_m04_the_catalogue_is_regions(tmp_path: Path) -> None:
         assert NORTH in [each["metadata"]["id"] for each in expect(await tenant.client.get(regions), 200)]
         for what in ("flavors", "images"):
             assert expect(await tenant.client.get(f"{regions}/{NORTH}/{what}"), 200)
-            assert refusal(await tenant.client.get(f"{regions}/{ABSENT}/{what}")) == NOT_FOUND
+            assert rejection(await tenant.client.get(f"{regions}/{ABSENT}/{what}")) == NOT_FOUND

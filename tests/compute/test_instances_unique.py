@@ -15,7 +15,7 @@ from tests.kit.asgi.contract import Reply
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import Tenant, at, held, made, settle
 from tests.kit.environment import options
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 MANY = 64
 
@@ -49,7 +49,7 @@ async def test_m07_of_64_creates_of_one_name_at_once_one_is_done_and_the_rest_ar
 
 
 class Slow:
-    """Identity, which takes its time to give back what is held, and to say that somebody else holds something."""
+    """Identity, which takes its time to release what is held, and to say that somebody else holds something."""
 
     def __init__(self, identity: Any, clock: Clock) -> None:
         self._identity, self._clock = identity, clock
@@ -99,7 +99,7 @@ async def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_dele
     await compute.until(first, "provisioned")
     before = await compute.store.get(ComputeInstance, first)
     assert (await tenant.client.delete(at(first))).status == 202
-    assert refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web"))) == (
+    assert rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web"))) == (
         409,
         "An instance named 'web' is being created or deleted on this network: try again later.",
     )
@@ -124,5 +124,5 @@ async def test_m07_the_same_name_on_another_network_is_another_instance(compute:
     one = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
     two = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web", networkId=second)))
     assert one != two
-    status, sentence = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
+    status, sentence = rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute, "web")))
     assert (status, sentence) == (409, "The network already has an instance named 'web': choose another name.")

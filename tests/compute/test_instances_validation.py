@@ -1,4 +1,4 @@
-"""How region is asked while an instance is judged, and what becomes of it if the network goes meanwhile."""
+"""How region is asked while an instance is validated, and what becomes of it if the network goes meanwhile."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -10,7 +10,7 @@ from remuda.operations.kinds import Operation
 from remuda.region.port import RegionApi
 from tests.kit.compute.environment import INSTANCES, SERVICE, ComputeEnvironment
 from tests.kit.compute.requests import held, made, make_authority, make_group, settle
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 
 class Overheard:
@@ -62,7 +62,7 @@ async def test_m03_region_is_asked_as_the_caller_in_the_claimed_project(compute:
             assert (each.organization, each.project) == (compute.region.organization, tenant.project)
 
 
-async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back(
+async def test_m18_an_instance_whose_network_was_marked_while_it_was_validated_is_rolled_back(
     compute: ComputeEnvironment,
 ) -> None:
     tenant = await settle(compute)
@@ -71,7 +71,7 @@ async def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_t
         assert (await compute.region.root.delete(f"/api/v2/networks/{tenant.network}")).status == 202
 
     _put_between(compute, mark)
-    refused = refusal(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
+    refused = rejection(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     assert refused == (400, "network is being deleted")
     assert not (await compute.store.list(ComputeInstance)).items
     assert await held(compute) == []

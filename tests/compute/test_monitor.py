@@ -18,13 +18,13 @@ from remuda.resources.crud import find
 from tests.kit.compute.controllers import (
     UNHURRIED,
     at_cloud,
-    begun_anew,
     choose,
     events,
     made,
     metric,
     network_of,
     rest,
+    restarted,
     server_of,
     stored,
     tagged_server,
@@ -87,7 +87,7 @@ async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_g
     async def vanish() -> None:
         await compute.store.delete(Server, server.name, uid=server.uid)
 
-    async with begun_anew(compute, vanish, region=Deaf(compute).client):
+    async with restarted(compute, vanish, region=Deaf(compute).client):
         assert await server_of(compute, instance) is None
         await rest(compute, LOOK_S)
         assert await found(compute, instance) == ["instance-without-server"]
@@ -97,7 +97,7 @@ async def test_c08_an_instance_without_server_is_found_where_no_event_told_and_g
         assert findings(compute, "instance-without-server") == 0
 
 
-async def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_removed(
+async def test_c08_a_server_whose_instance_was_released_is_found_twice_and_then_removed(
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
@@ -140,7 +140,7 @@ async def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_n
     async def nothing() -> None:
         pass
 
-    async with begun_anew(compute, nothing, region=region.client):
+    async with restarted(compute, nothing, region=region.client):
         await compute.root.delete(at(instance))
         await rest(compute)
         assert await find(compute.store, ComputeInstance, instance) is None
@@ -154,7 +154,7 @@ async def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_op
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
-    server = await tagged_server(compute, network, "stray", instance=NOBODY, uid=NOBODY)
+    server = await tagged_server(compute, network, "orphan", instance=NOBODY, uid=NOBODY)
     await rest(compute, 4 * LOOK_S)
     assert await server_of(compute, server) is not None
     assert findings(compute, "server-without-instance") == 1
@@ -162,7 +162,7 @@ async def test_c08_a_server_of_an_instance_that_nobody_remembers_waits_for_an_op
 
 
 @options(is_instant=True)
-async def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass(compute: ComputeEnvironment) -> None:
+async def test_c08_no_more_orphans_are_removed_at_once_than_the_breaker_lets_pass(compute: ComputeEnvironment) -> None:
     network = await network_of(compute)
     for number in range(25):
         instance = await compute.instance(network, f"i{number}")
@@ -179,7 +179,7 @@ async def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass
 
 
 @options(is_instant=True)
-async def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_operator_lets_them(
+async def test_c08_orphans_that_were_kept_from_going_by_the_dozen_go_when_an_operator_lets_them(
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
@@ -190,16 +190,16 @@ async def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_o
         await compute.root.delete(at(instance))
         await compute.until_gone(instance)
         await tagged_server(compute, network, name, instance=instance, uid=uid)
-    anew = [await compute.instance(network, name) for name in names]
+    again = [await compute.instance(network, name) for name in names]
     await rest(compute, 60)
-    told = [(await compute.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in anew]
+    told = [(await compute.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in again]
     assert sorted(told) == ["MassDeletion"] * 2 + ["Provisioned"] * 3
     assert (await compute.root.post(RELEASE)).status == 202
-    for each in anew:
+    for each in again:
         await compute.until(each, "provisioned")
 
 
-async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_operator(
+async def test_c08_a_server_of_another_incarnation_than_was_released_waits_for_an_operator(
     compute: ComputeEnvironment,
 ) -> None:
     network = await network_of(compute)
@@ -213,7 +213,7 @@ async def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_
 
 
 @options(settings=ComputeSettings(monitor_interval=timedelta(seconds=20)))
-async def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks(compute: ComputeEnvironment) -> None:
+async def test_c08_what_is_held_for_nobody_is_released_after_two_looks(compute: ComputeEnvironment) -> None:
     region, identity = compute.region, compute.app.ports.identity
     charge = Charge(
         payer=ProjectRef(region.organization, region.project),
@@ -300,7 +300,7 @@ async def test_m18_an_instance_whose_network_went_while_nobody_watched_is_ended(
         found = await compute.store.get(Network, network)
         await compute.store.delete(Network, network, uid=found.uid)
 
-    async with begun_anew(compute, end_network):
+    async with restarted(compute, end_network):
         assert await find(compute.store, Network, network) is None
         await rest(compute, 4 * LOOK_S)
         assert await find(compute.store, ComputeInstance, instance) is None

@@ -67,7 +67,7 @@ def wants() -> st.SearchStrategy[ComputeInstance]:
     )
 
 
-def grounds() -> st.SearchStrategy[frozenset[str]]:
+def setups() -> st.SearchStrategy[frozenset[str]]:
     return st.sampled_from([CAPABILITIES, CANNOT_KEEP_PORTS])
 
 
@@ -79,7 +79,7 @@ def things(plan: PlanRead) -> tuple[list[Attribute], list[Attribute]]:
     return [each.attribute for each in plan.destroyed], [each.attribute for each in plan.preserved]
 
 
-@given(wants(), grounds())
+@given(wants(), setups())
 def test_no_change_is_no_step(instance: ComputeInstance, capabilities: frozenset[str]) -> None:
     plan = plan_of(instance, instance, capabilities)
     assert (plan.steps, plan.destroyed, plan.is_destructive) == ((), (), False)
@@ -88,7 +88,7 @@ def test_no_change_is_no_step(instance: ComputeInstance, capabilities: frozenset
     assert plan.message == "Nothing changes."
 
 
-@given(wants(), wants(), grounds())
+@given(wants(), wants(), setups())
 def test_the_way_there_is_not_the_way_back(
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
 ) -> None:
@@ -99,7 +99,7 @@ def test_the_way_there_is_not_the_way_back(
     assert [each.delta for each in there.quota] == [-each.delta for each in back.quota]
 
 
-@given(wants(), wants(), grounds())
+@given(wants(), wants(), setups())
 def test_a_plan_is_destructive_if_and_only_if_something_is_lost(
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_plan_is_destructive_if_and_only_if_something_is_lost(
     assert plan.is_destructive == bool(plan.destroyed) == bool(DISRUPTIVE & set(kinds_of(plan)) or gives_up)
 
 
-@given(wants(), wants(), grounds())
+@given(wants(), wants(), setups())
 def test_everything_that_an_instance_has_is_lost_or_survives_and_never_both(
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
 ) -> None:
@@ -121,7 +121,7 @@ def test_everything_that_an_instance_has_is_lost_or_survives_and_never_both(
     assert {"id", "name"} <= set(survives)
 
 
-@given(wants(), wants(), grounds())
+@given(wants(), wants(), setups())
 def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
 ) -> None:
@@ -139,13 +139,13 @@ def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
 def test_user_data_waits_for_a_new_disk_and_only_for_that(one: ComputeInstance, other: ComputeInstance) -> None:
     plan = plan_of(other, one)
     at = [step.kind for step in plan.steps if "spec.userData" in [change.field for change in step.changes]]
-    anew = [kind for kind in kinds_of(plan) if kind in DISRUPTIVE]
+    again = [kind for kind in kinds_of(plan) if kind in DISRUPTIVE]
     is_changed = one.spec.user_data != other.spec.user_data
-    assert at == ((anew or ["deferred"]) if is_changed else [])
+    assert at == ((again or ["deferred"]) if is_changed else [])
 
 
 @given(wants(), wants())
-def test_it_is_down_exactly_while_it_starts_anew(one: ComputeInstance, other: ComputeInstance) -> None:
+def test_it_is_down_exactly_while_it_starts_again(one: ComputeInstance, other: ComputeInstance) -> None:
     plan = plan_of(other, one)
     assert (plan.downtime.extent != "none") == bool(DISRUPTIVE & set(kinds_of(plan)))
 
@@ -236,7 +236,7 @@ def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
 OF_THE_DISK = {"rootDisk", "sshHostKeys", "memory"}
 
 
-@given(wants(), wants(), grounds(), st.sampled_from([STOPPED, BROKEN, REPLACED, TO_BE_REPLACED]))
+@given(wants(), wants(), setups(), st.sampled_from([STOPPED, BROKEN, REPLACED, TO_BE_REPLACED]))
 def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not(
     one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str], state: ComputeInstance
 ) -> None:
@@ -247,9 +247,9 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     (lost, survives), (usually_lost, usually_survives) = things(told), things(usual)
     has_memory = state is TO_BE_REPLACED
     assert set(lost) == set(usually_lost) - (set() if has_memory else {"memory"})
-    is_anew = state in (REPLACED, TO_BE_REPLACED)
-    assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_anew else {"memory"})
-    if is_anew:
+    is_repeated = state in (REPLACED, TO_BE_REPLACED)
+    assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_repeated else {"memory"})
+    if is_repeated:
         assert "already being rebuilt or replaced" in told.downtime.message
     else:
         assert told.downtime.extent == "none"

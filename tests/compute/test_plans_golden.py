@@ -1,6 +1,6 @@
-"""Every kind of change, and the combinations that matter, with the plan that people are shown.
+"""Every kind of change, and the combinations that matter, with the plan that users are shown.
 
-`REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_plans_golden.py` writes them anew: then read what changed.
+`REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_plans_golden.py` writes them again: then read what changed.
 """
 
 import os

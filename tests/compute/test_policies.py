@@ -8,7 +8,7 @@ from tests.kit.asgi.contract import Reply
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import ABSENT, Tenant, at, forbidden, made, settle
 from tests.kit.compute.updates import LARGE, plan, put, wanted
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 NOTHING = {"deletion": False, "plan": False}
 
@@ -45,13 +45,13 @@ async def test_a_policy_is_for_those_to_set_who_may_change_projects(compute: Com
     tenant, other = await settle(compute), await settle(compute, "bob")
     path = _path(compute, tenant.project)
     refused = forbidden("update", endpoint="identity:projects")
-    assert refusal(await tenant.client.put(path, {"plan": True})) == refused
+    assert rejection(await tenant.client.put(path, {"plan": True})) == refused
     assert (await other.client.get(path)).status == 403
     assert (await other.client.put(path, {"plan": True})).status == 403
     assert (await compute.client(None).get(path)).status == 401
     assert not (await compute.store.list(ProjectPolicy)).items
     for reply in (await compute.root.get(_path(compute, ABSENT)), await compute.root.put(_path(compute, ABSENT), {})):
-        assert refusal(reply) == (404, "resource not found")
+        assert rejection(reply) == (404, "resource not found")
 
 
 async def test_b01_a_policy_is_set_for_the_state_that_was_seen(compute: ComputeEnvironment) -> None:
@@ -73,7 +73,7 @@ async def test_b02_a_policy_protects_every_instance_of_its_project_from_deletion
         for each in (tenant, other)
     ]
     await _set(compute, tenant, deletion=True)
-    status, words = refusal(await tenant.client.delete(at(mine)))
+    status, words = rejection(await tenant.client.delete(at(mine)))
     assert status == 403
     assert "policy of the project" in words
     assert "deletion" in words
@@ -104,7 +104,7 @@ async def test_an_instance_that_protects_itself_says_how_to_lift_that(compute: C
     tenant = await settle(compute)
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, protection={"deletion": True})))
     words = "The instance is protected from deletion: set spec.protection.deletion to false, then delete it."
-    assert refusal(await tenant.client.delete(at(instance))) == (403, words)
+    assert rejection(await tenant.client.delete(at(instance))) == (403, words)
     lifted = wanted(tenant, compute, protection={"deletion": False})
     assert (await put(tenant.client, instance, lifted)).status == 202
     assert (await tenant.client.delete(at(instance))).status == 202

@@ -1,4 +1,4 @@
-"""Changing instances: what is judged, what is stored, what it costs, and what comes of it."""
+"""Changing instances: what is validated, what is stored, what it costs, and what comes of it."""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +31,7 @@ from tests.kit.compute.requests import (
 )
 from tests.kit.compute.updates import LARGE, ROCKY, SMALL, put, wanted
 from tests.kit.region.environment import STANDARD
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 CANARY = encoded("#cloud-config\npassword: canary-word\n")
 
@@ -80,7 +80,7 @@ async def test_m08_a_name_stays(compute: ComputeEnvironment) -> None:
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute)))
     body = wanted(tenant, compute, metadata={"name": "another", "description": "new"})
     for query in ({}, {"dryRun": "true"}):
-        assert refusal(await put(tenant.client, instance, body, **query)) == (422, "instance names are immutable")
+        assert rejection(await put(tenant.client, instance, body, **query)) == (422, "instance names are immutable")
     assert "description" not in (await tenant.client.get(at(instance))).json["metadata"]
 
 
@@ -91,7 +91,7 @@ async def test_what_is_being_deleted_is_not_changed(compute: ComputeEnvironment)
     await tenant.client.delete(at(instance))
     for query in ({}, {"dryRun": "true"}):
         reply = await put(tenant.client, instance, wanted(tenant, compute), **query)
-        assert refusal(reply) == (400, "instance is being deleted")
+        assert rejection(reply) == (400, "instance is being deleted")
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ async def test_m04_what_cannot_be_is_refused_in_the_words_of_a_create_and_change
     before = await compute.store.get(ComputeInstance, instance)
     for query in ({}, {"dryRun": "true"}):
         reply = await put(tenant.client, instance, wanted(tenant, compute, **spec), **query)
-        assert refusal(reply) == (status, words)
+        assert rejection(reply) == (status, words)
     assert (await compute.store.get(ComputeInstance, instance)).spec == before.spec
 
 
-async def test_m05_m06_groups_authorities_and_user_data_are_judged_as_they_are_at_create(
+async def test_m05_m06_groups_authorities_and_user_data_are_validated_as_they_are_at_create(
     compute: ComputeEnvironment,
 ) -> None:
     tenant, other = await settle(compute), await settle(compute, "bob")
@@ -128,7 +128,7 @@ async def test_m05_m06_groups_authorities_and_user_data_are_judged_as_they_are_a
     group = await make_group(compute, await compute.region.network("third", projectId=tenant.project), "far")
     reply = await put(tenant.client, instance, wanted(tenant, compute, networking={"securityGroups": [group]}))
     words = "a referenced security group must belong to the same network as the instance"
-    assert refusal(reply) == (422, words)
+    assert rejection(reply) == (422, words)
     foreign = await make_authority(compute, other.project)
     asked = wanted(tenant, compute, sshCertificateAuthorityId=foreign)
     assert (await put(tenant.client, instance, asked)).status == 403
@@ -146,8 +146,8 @@ async def test_who_may_not_change_an_instance_may_not_try_it_either(compute: Com
     for query in ({}, {"dryRun": "true"}, {"plan": "0" * 32}):
         for client, why in ((other.client, OUT_OF_PROJECT), (reader.client, OUT_OF_PROJECT)):
             reply = await put(client, instance, wanted(tenant, compute), **query)
-            assert refusal(reply) == forbidden("read", why)
-        assert refusal(await put(tenant.client, ABSENT, wanted(tenant, compute), **query)) == NOT_FOUND
+            assert rejection(reply) == forbidden("read", why)
+        assert rejection(await put(tenant.client, ABSENT, wanted(tenant, compute), **query)) == NOT_FOUND
 
 
 async def test_b01_a_change_holds_for_the_state_that_the_caller_has_seen(compute: ComputeEnvironment) -> None:
@@ -164,7 +164,7 @@ async def test_b01_a_change_holds_for_the_state_that_the_caller_has_seen(compute
     assert (await put(tenant.client, instance, body, {"if-match": told.headers["etag"]})).status == 202
 
 
-async def test_m17_what_is_held_follows_what_it_costs_and_a_quota_that_is_full_refuses_the_change(
+async def test_m17_what_is_held_follows_what_it_costs_and_a_quota_that_is_full_rejects_the_change(
     compute: ComputeEnvironment,
 ) -> None:
     tenant = await settle(compute)
@@ -206,7 +206,7 @@ async def test_c03_a_flavor_without_a_free_place_is_refused_before_anything_is_l
         taker = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, f"taker-{number}", flavorId=GPUS)))
         await compute.until(taker, "provisioned")
     for query in ({"dryRun": "true"}, {}):
-        status, words = refusal(await put(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS), **query))
+        status, words = rejection(await put(tenant.client, instance, wanted(tenant, compute, flavorId=GPUS), **query))
         assert status == 422
         assert "sim-gpu-64, for which the region has no capacity now" in words
     assert (await compute.read(instance))["spec"] == before["spec"]

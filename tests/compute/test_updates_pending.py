@@ -1,4 +1,4 @@
-"""Changes of an instance that waits for room: they are judged by the server that runs on meanwhile."""
+"""Changes of an instance that waits for capacity: they are validated by the server that runs on meanwhile."""
 
 import asyncio
 

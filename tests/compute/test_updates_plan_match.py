@@ -1,4 +1,4 @@
-"""What was agreed to is what is done, also where the server waits for room or has failed."""
+"""What was agreed to is what is done, also where the server waits for capacity or has failed."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ def fields(told: Any) -> list[str]:
     return [change["field"] for step in told["steps"] for change in step["changes"]]
 
 
-async def test_c03_who_waits_stopped_for_room_and_takes_another_image_instead_is_told_that_it_is_replaced(
+async def test_c03_who_waits_stopped_for_capacity_and_takes_another_image_instead_is_told_that_it_is_replaced(
     compute: ComputeEnvironment,
 ) -> None:
     instances = await three_for_one_place(compute)
@@ -43,7 +43,7 @@ async def test_c03_who_waits_stopped_for_room_and_takes_another_image_instead_is
     assert (await compute.read(kept))["status"]["powerState"] == "Running"
 
 
-async def test_c03_another_image_of_one_that_waits_for_room_comes_with_the_flavor_and_is_told_so(
+async def test_c03_another_image_of_one_that_waits_for_capacity_comes_with_the_flavor_and_is_told_so(
     compute: ComputeEnvironment,
 ) -> None:
     instance = await waiting(compute)

@@ -10,7 +10,7 @@ from tests.kit.asgi.contract import Reply
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment
 from tests.kit.compute.requests import GPUS, Tenant, at, encoded, held, made, make_authority, settle
 from tests.kit.compute.updates import LARGE, ROCKY, SMALL, kinds, named, plan, put, wanted
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 
 ADDRESSES = {"privateIP", "publicIP", "macAddress"}
 
@@ -132,7 +132,7 @@ async def test_b02_what_is_only_observed_makes_no_other_plan(compute: ComputeEnv
     assert named(late["preserved"])["privateIP"]
 
 
-async def test_b02_an_instance_made_again_under_its_name_has_other_plans(compute: ComputeEnvironment) -> None:
+async def test_b02_an_instance_recreated_under_its_name_has_other_plans(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     instance = await _instance(compute, tenant)
     body = wanted(tenant, compute, flavorId=LARGE)
@@ -191,9 +191,9 @@ async def test_a_hash_that_is_none_is_told_before_anybody_is_asked(compute: Comp
     instance = await _instance(compute, tenant)
     for odd in ("x", "", "A" * 32, "0" * 31):
         reply = await put(compute.client(None), instance, wanted(tenant, compute), plan=odd)
-        assert refusal(reply)[0] == 400
+        assert rejection(reply)[0] == 400
     reply = await put(tenant.client, instance, wanted(tenant, compute), dryRun="maybe")
-    assert refusal(reply)[0] == 400
+    assert rejection(reply)[0] == 400
 
 
 async def _limit(compute: ComputeEnvironment, tenant: Tenant, **limits: int) -> None:
@@ -218,7 +218,7 @@ async def test_m17_a_dry_run_says_that_the_change_would_be_refused_by_the_quota(
         "The update would be rejected: it needs 4 more of gpus, and the quota of project and organization has 3 left."
     )
     assert {**told, "blockers": []} == fits, "what is free is in no hash"
-    status, why = refusal(await put(tenant.client, instance, body, plan=told["hash"]))
+    status, why = rejection(await put(tenant.client, instance, body, plan=told["hash"]))
     assert (status, why) == (403, "total gpus allocation of 4 would exceed project quota limit of 3")
     await _limit(compute, tenant, gpus=4)
     assert (await plan(tenant.client, instance, body))["blockers"] == []

@@ -39,7 +39,9 @@ async def test_m17_gpus_are_paid_for_until_another_server_is_there(compute: Comp
     assert await held(compute) == AFTER
 
 
-async def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus(compute: ComputeEnvironment) -> None:
+async def test_m17_while_there_is_no_capacity_for_the_other_nobody_else_has_its_gpus(
+    compute: ComputeEnvironment,
+) -> None:
     await allow(compute, gpus=4)
     network = await network_of(compute)
     instance = await made(compute, network, flavorId=GPUS)
@@ -58,7 +60,7 @@ async def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus
     assert await held(compute) == AFTER
 
 
-async def test_what_is_not_given_back_at_once_is_given_back_later(
+async def test_what_is_not_released_at_once_is_released_later(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, lost = QuotaClient.change, [1, 2, 3]

@@ -1,4 +1,4 @@
-"""A change to what costs less whose last answer is lost: what was given back is held again before anything is put back.
+"""A change to what costs less whose last answer is lost: what was released is held again before anything is put back.
 
 Found by the simulation: the instance had its public address again, and nobody held what that costs.
 """
@@ -18,7 +18,7 @@ LESS, MORE = [{"servers": 1}], [{"servers": 1, "floatingips": 1}]
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-async def test_c10_a_change_that_is_taken_back_holds_first_what_it_costs_again(
+async def test_c10_a_change_that_is_rolled_back_holds_first_what_it_costs_again(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
     tenant = await settle(compute)

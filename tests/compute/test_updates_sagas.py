@@ -42,7 +42,7 @@ OTHER_DATA = "I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogaHVudGVyMwo="
 LARGER = "22222222-2222-2222-2222-222222222222"
 
 
-def _judged(*, is_public: bool) -> ComputeInstance:
+def _validated(*, is_public: bool) -> ComputeInstance:
     """Return the instance as it stands to begin with."""
     spec = InstanceCreateSpec(
         organization_id=ORG,
@@ -68,10 +68,10 @@ def _changed(flavor: str, gpus: int, *, is_public: bool, was_public: bool) -> Ch
             protection=ProtectionWire(plan=True),
         ),
     )
-    judged = _judged(is_public=was_public)
+    validated = _validated(is_public=was_public)
     return ChangedInstance(
-        id=judged.name,
-        previous=previous_state(judged),
+        id=validated.name,
+        previous=previous_state(validated),
         requested=wanted,
         requester=requester_of(ANN),
         requested_at=NOW,
@@ -89,7 +89,7 @@ class Settled:
 
     async def prepare(self, store: Store) -> None:
         """Make it, and hold what it costs."""
-        made = await store.create(_judged(is_public=self._is_public))
+        made = await store.create(_validated(is_public=self._is_public))
         await self.identity.allocate(charge_for(made))
 
     def ports(self, store: Store) -> QuotaPorts:
@@ -147,7 +147,7 @@ def test_what_an_operation_remembers_is_sealed_and_can_be_read_again() -> None:
     again = read_input(UPDATE_INSTANCE, spec)
     assert again == change
     assert isinstance(again.previous.spec, InstanceSpec)
-    found = _judged(is_public=False)
+    found = _validated(is_public=False)
     assert changed_instance(found, again.requested, ANN, NOW, gpus=4).spec.user_data is not None
 
 

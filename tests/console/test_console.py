@@ -41,13 +41,13 @@ STREAM, SESSION, SCRIPT = "/console/instances", "/console/session", "/console/co
 
 
 class Front:
-    """The console before the pages of a process, as one is put together in production."""
+    """The console before the pages of a process, as one is built in production."""
 
     def __init__(self, compute: ComputeEnvironment) -> None:
         self.compute, self.problems = compute, list[tuple[str, str]]()
         ports, identity = compute.app.ports, compute.region.identity.app
         mounted = [Mounted("/compute", TABLE, compute.app.api)]
-        ground = ProcessPorts(
+        setup = ProcessPorts(
             store=compute.store,
             clock=ports.clock,
             randomness=ports.randomness,
@@ -58,7 +58,7 @@ class Front:
             data=DataDirectory(Path()),
         )
         console = console_in_front(
-            ground,
+            setup,
             ServerConfig(),
             identity=identity,
             compute=compute.app,

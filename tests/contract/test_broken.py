@@ -1,4 +1,4 @@
-"""Beside the contract lies a broken store per law: each fails the proof of its law, and no other.
+"""Beside the contract lies a broken store per guarantee: each fails the proof of its guarantee, and no other.
 
 A proof that never asks a store for what a flaw overrides runs on the broken store exactly as on the sound one, where it
 holds: time, order and chance are simulated. Such pairs, more than half of all, are not run.
@@ -40,8 +40,8 @@ def empty_store() -> bytes:
         return (directory / "empty.db").read_bytes()
 
 
-def complaint(law: Guarantee, flawed: type[Flawed], path: Path) -> str:
-    """Return why the proof of a law fails on a broken store, or nothing.
+def complaint(guarantee: Guarantee, flawed: type[Flawed], path: Path) -> str:
+    """Return why the proof of a guarantee fails on a broken store, or nothing.
 
     More than ten thousand proofs have to be quick: the loop is the simulated one, the disk is the machine's memory.
     """
@@ -60,7 +60,7 @@ def complaint(law: Guarantee, flawed: type[Flawed], path: Path) -> str:
         harness = SqliteHarness(sound, clock, seed=SEED)
         harness.store = harness.log = flawed(sound)
         try:
-            await law.prove(harness)
+            await guarantee.prove(harness)
         finally:
             await sound.close()
 
@@ -74,23 +74,23 @@ def complaint(law: Guarantee, flawed: type[Flawed], path: Path) -> str:
         finish(loop)
 
 
-def complaints(flawed: type[Flawed], laws: Iterable[Guarantee], empty_store: bytes) -> dict[str, str]:
-    """Return what each of these laws says about a broken store."""
+def complaints(flawed: type[Flawed], guarantees: Iterable[Guarantee], empty_store: bytes) -> dict[str, str]:
+    """Return what each of these guarantees says about a broken store."""
     found = {}
     with memory_directory() as directory:
-        for law in laws:
-            path = directory / f"{law.name}.db"
+        for guarantee in guarantees:
+            path = directory / f"{guarantee.name}.db"
             path.write_bytes(empty_store)
-            found[law.name] = complaint(law, flawed, path)
+            found[guarantee.name] = complaint(guarantee, flawed, path)
             path.unlink()
     return found
 
 
 @pytest.fixture(scope="module")
 def asked(empty_store: bytes) -> Mapping[str, set[str]]:
-    """What each law's proof asks of a store without a flaw, where every one of them holds."""
+    """What each guarantee's proof asks of a store without a flaw, where every one of them holds."""
     found: dict[str, set[str]] = {}
-    for law in GUARANTEES:
+    for guarantee in GUARANTEES:
         names: set[str] = set()
 
         class Noting(Flawed):
@@ -98,8 +98,8 @@ def asked(empty_store: bytes) -> Mapping[str, set[str]]:
                 names.add(name)
                 return super().__getattribute__(name)
 
-        assert not any(complaints(Noting, [law], empty_store).values()), f"a sound store breaks {law.name}"
-        found[law.name] = names
+        assert not any(complaints(Noting, [guarantee], empty_store).values()), f"a sound store breaks {guarantee.name}"
+        found[guarantee.name] = names
     return found
 
 
@@ -110,26 +110,26 @@ def overridden(flawed: type[Flawed]) -> set[str]:
 
 
 def concerned(flaw: Flaw, asked: Mapping[str, set[str]]) -> list[Guarantee]:
-    """Return the laws that could notice a flaw. One that is there from the beginning may reach past what is asked."""
+    """Return the guarantees that could notice a flaw. One from the beginning may reach past what is asked."""
     changed = overridden(flaw.store)
-    return [law for law in GUARANTEES if "__init__" in changed or changed & asked[law.name]]
+    return [guarantee for guarantee in GUARANTEES if "__init__" in changed or changed & asked[guarantee.name]]
 
 
 @pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.store.__name__)
-def test_a_broken_store_breaks_its_law_and_no_other(
+def test_a_broken_store_breaks_its_guarantee_and_no_other(
     flaw: Flaw, asked: Mapping[str, set[str]], empty_store: bytes
 ) -> None:
     found = complaints(flaw.store, concerned(flaw, asked), empty_store)
     others = {name: text for name, text in found.items() if text and name != flaw.guarantee.name}
     assert found.get(flaw.guarantee.name), (
-        f"{flaw.store.__name__} keeps the law it should break: {flaw.guarantee.sentence}"
+        f"{flaw.store.__name__} keeps the guarantee it should break: {flaw.guarantee.sentence}"
     )
-    assert not others, f"{flaw.store.__name__} breaks other laws too: {others}"
+    assert not others, f"{flaw.store.__name__} breaks other guarantees too: {others}"
 
 
-def test_a_store_without_a_flaw_keeps_every_law(empty_store: bytes) -> None:
+def test_a_store_without_a_flaw_keeps_every_guarantee(empty_store: bytes) -> None:
     assert not any(complaints(Flawed, GUARANTEES, empty_store).values())
 
 
-def test_every_law_has_a_store_that_breaks_it() -> None:
-    assert {law.name for law in GUARANTEES} == {flaw.guarantee.name for flaw in FLAWS}
+def test_every_guarantee_has_a_store_that_breaks_it() -> None:
+    assert {guarantee.name for guarantee in GUARANTEES} == {flaw.guarantee.name for flaw in FLAWS}

@@ -11,12 +11,16 @@ from tests.kit.simulation.runner import World
 SEEDS = 5
 
 
-@pytest.mark.parametrize("law", GUARANTEES, ids=lambda law: law.name)
+@pytest.mark.parametrize("invariant", GUARANTEES, ids=lambda invariant: invariant.name)
 @options(seeds=SEEDS)
-async def test_a_simulated_store_keeps(world: World, law: Guarantee) -> None:
+async def test_a_simulated_store_keeps(world: World, invariant: Guarantee) -> None:
     async with simulated(world) as harness:
-        await law.prove(harness)
+        await invariant.prove(harness)
 
 
-def test_every_law_has_a_name_and_a_sentence_of_its_own() -> None:
-    assert len({law.name for law in GUARANTEES}) == len({law.sentence for law in GUARANTEES}) == len(GUARANTEES)
+def test_every_invariant_has_a_name_and_a_sentence_of_its_own() -> None:
+    assert (
+        len({invariant.name for invariant in GUARANTEES})
+        == len({invariant.sentence for invariant in GUARANTEES})
+        == len(GUARANTEES)
+    )

@@ -9,7 +9,7 @@ from tests.kit.proofs.store_contract.guarantee import Guarantee
 from tests.kit.proofs.store_contract.guarantees.table import GUARANTEES
 
 
-@pytest.mark.parametrize("law", GUARANTEES, ids=lambda law: law.name)
-async def test_a_real_file_keeps(law: Guarantee, tmp_path: Path) -> None:
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.name)
+async def test_a_real_file_keeps(guarantee: Guarantee, tmp_path: Path) -> None:
     async with real_file(tmp_path / "remuda.db") as harness:
-        await law.prove(harness)
+        await guarantee.prove(harness)

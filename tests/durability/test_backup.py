@@ -92,7 +92,7 @@ async def test_a_backup_into_no_directory_fails_in_one_sentence(tmp_path: Path) 
 
 
 @options(seeds=range(5))
-async def test_a_backup_that_finds_no_room_leaves_nothing_behind_and_the_store_goes_on(world: World) -> None:
+async def test_a_backup_that_finds_no_space_leaves_nothing_behind_and_the_store_goes_on(world: World) -> None:
     directory = world.disk.directory
     store = open_simulated(world, REGISTRY)
     await store.create(horse("before"))

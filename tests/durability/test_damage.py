@@ -13,7 +13,7 @@ from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, Unread
 from remuda.store.logs import Record
 from remuda.store.sqlite.maintenance import Integrity
 from tests.kit.environment import options
-from tests.kit.sample_kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
+from tests.kit.sample_kinds import PASTURE, REGISTRY, Corral, Horse, HorseSpec, Pasture, corral, horse, pasture
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import lose_power, open_simulated
 from tests.kit.store.checks import integrity_found, spoil, steps_logged
@@ -117,7 +117,7 @@ async def test_after_an_unclean_stop_the_store_is_of_use_at_once_and_checked_in_
     await store.close()
 
 
-async def test_a_check_that_was_not_finished_is_begun_anew_by_the_next_one_to_open_the_file(path: Path) -> None:
+async def test_a_check_that_was_not_finished_is_restarted_by_the_next_one_to_open_the_file(path: Path) -> None:
     leave_unclean(path)
     async with opened(path) as store:
         assert store.integrity == "unchecked"
@@ -146,8 +146,8 @@ async def test_a_write_that_a_spoilt_document_stops_halfway_leaves_nothing_of_it
     path = tmp_path / "remuda.db"
     record = Record(stream=STREAM, subject="ann", data=msgspec.Raw(b"1"))
     async with opened(path) as store:
-        owner = await store.create(ranch("owner"))
-        target = await store.create(corral("target", owner=RANCH.owner(owner)))
+        owner = await store.create(pasture("owner"))
+        target = await store.create(corral("target", owner=PASTURE.owner(owner)))
         await store.create(horse("referrer", spec=HorseSpec(corrals=("target",))))
     spoil(path, "owner", b'"metadata":{', b'"metadata":[')
     async with opened(path) as store:
@@ -166,9 +166,9 @@ async def test_names_are_listed_past_a_spoilt_document(tmp_path: Path) -> None:
     path = tmp_path / "remuda.db"
     async with opened(path) as store:
         for name in ("a", "b", "c"):
-            await store.create(ranch(name))
+            await store.create(pasture(name))
     spoil(path, "b", b'"metadata":{', b'"metadata":[')
     async with opened(path) as store:
         with pytest.raises(Unreadable):
-            await store.list(Ranch)
-        assert list((await store.list_names(Ranch)).items) == ["a", "b", "c"]
+            await store.list(Pasture)
+        assert list((await store.list_names(Pasture)).items) == ["a", "b", "c"]

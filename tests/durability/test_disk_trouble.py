@@ -61,7 +61,7 @@ async def note_names(store: SqliteStore, names: list[str]) -> None:
 async def test_a_disk_that_is_full_in_the_middle_of_a_load_loses_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A log that begins anew needs no room for a while: this one only grows.
+    # A log that restarts needs no space for a while: this one only grows.
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 2_000)
     writers = [Writer(name) for name in ("ann", "bob", "cid")]
     store = open_simulated(world, REGISTRY, settings=SETTINGS)
@@ -79,7 +79,7 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_load_loses_nothing(
 
 
 @options(seeds=range(5))
-async def test_a_read_that_the_disk_refuses_says_so_and_works_the_next_time(world: World) -> None:
+async def test_a_read_that_the_disk_rejects_says_so_and_works_the_next_time(world: World) -> None:
     store = open_simulated(world, REGISTRY)
     await store.create(horse("cold"))
     await store.close()
@@ -93,17 +93,17 @@ async def test_a_read_that_the_disk_refuses_says_so_and_works_the_next_time(worl
 
 async def tell(store: SqliteStore, writers: Sequence[Writer], steps: int) -> list[Unavailable]:
     """Let all writers try so many writes at once; return how they were refused."""
-    refusals: list[Unavailable] = []
+    rejections: list[Unavailable] = []
 
     async def tell_one(writer: Writer) -> None:
         for _ in range(steps):
             try:
                 await writer.tell(store)
-            except Unavailable as refusal:
-                refusals.append(refusal)
+            except Unavailable as rejection:
+                rejections.append(rejection)
 
     await asyncio.gather(*map(tell_one, writers))
-    return refusals
+    return rejections
 
 
 async def work_on_a_bad_disk(world: World, writers: Sequence[Writer]) -> None:

@@ -136,7 +136,7 @@ class Outside(Expecting):
                 await self.machine.clock.sleep(0.05)
 
     async def look(self) -> list[str]:
-        """Hold the laws against what a process left, and return what is not at rest."""
+        """Hold the guarantees against what a process left, and return what is not at rest."""
         store = open_store(self._data / "remuda.db", registry(), self._sealer())
         try:
             seen = await IdentitySnapshots(store).take()

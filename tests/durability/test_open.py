@@ -23,7 +23,7 @@ from remuda.kernel.files import DATA_FORMAT
 from remuda.store.kinds import Index, Registry
 from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, newest_format
 from remuda.store.sqlite.file import open_file
-from tests.kit.sample_kinds import CORRAL, HORSE, RANCH, REGISTRY, Horse, HorseSpec, horse
+from tests.kit.sample_kinds import CORRAL, HORSE, PASTURE, REGISTRY, Horse, HorseSpec, horse
 from tests.kit.store.checks import audit
 from tests.kit.store.real import opened
 
@@ -165,9 +165,9 @@ def test_a_first_migration_that_fails_leaves_a_file_that_can_be_opened(path: Pat
     audit(path)
 
 
-async def test_an_index_that_means_something_else_now_is_built_anew(path: Path) -> None:
+async def test_an_index_that_means_something_else_now_is_built_again(path: Path) -> None:
     by_length = Index[Horse](name="colour", values=lambda horse: [f"{len(horse.spec.colour)}"], revision=2)
-    changed = Registry([RANCH, CORRAL, replace(HORSE, indexes=(by_length,))])
+    changed = Registry([PASTURE, CORRAL, replace(HORSE, indexes=(by_length,))])
 
     async def names(registry: Registry, value: str) -> list[str]:
         async with opened(path, registry) as store:
@@ -184,7 +184,7 @@ async def test_an_index_that_means_something_else_now_is_built_anew(path: Path) 
 
 
 async def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody_does(path: Path) -> None:
-    unindexed = Registry([RANCH, CORRAL, replace(HORSE, unindexed=frozenset({"brand"}))])
+    unindexed = Registry([PASTURE, CORRAL, replace(HORSE, unindexed=frozenset({"brand"}))])
     bella = horse("bella", labels={"brand": "circle-k", "farm": "north"})
 
     def entries() -> list[Any]:

@@ -100,7 +100,7 @@ async def test_no_error_of_the_store_holds_a_secret(tmp_path: Path, output: list
         await refused(store.update(replace(found, metadata=replace(found.metadata, resource_version="1000"))), output)
         await refused(store.delete(Horse, "mare", uid="another"), output)
         await refused(
-            store.create(replace(branded("stray"), spec=HorseSpec(brand=Secret(CANARY), corrals=("no",)))), output
+            store.create(replace(branded("orphan"), spec=HorseSpec(brand=Secret(CANARY), corrals=("no",)))), output
         )
     spoil(path, "mare", b'"sealed:', b'"spoilt:')
     spoil(path, "colt", b'"spec":{', b'"spec":[')
@@ -138,7 +138,7 @@ async def touch(store: SqliteStore) -> None:
     await store.update(replace(found, spec=replace(found.spec, colour="dun")))
 
 
-async def test_after_a_rotation_old_seals_still_open_and_an_update_seals_anew(tmp_path: Path) -> None:
+async def test_after_a_rotation_old_seals_still_open_and_an_update_seals_again(tmp_path: Path) -> None:
     path = tmp_path / "remuda.db"
     async with opened(path, sealer=BEFORE) as store:
         await store.create(branded("mare"))

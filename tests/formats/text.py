@@ -25,7 +25,7 @@ def shown(value: Any, indent: str = "") -> str:
 
 
 def without_texts(document: Any, *, is_named: bool = False) -> Any:
-    """Return a JSON schema or an OpenAPI document without what is for people."""
+    """Return a JSON schema or an OpenAPI document without what is for users."""
     if isinstance(document, list):
         return [without_texts(each) for each in document]
     if not isinstance(document, dict):

@@ -14,7 +14,7 @@ import requests
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from tests.fuzz.threads import PATIENCE_S, in_a_thread
+from tests.fuzz.threads import TIMEOUT_S, in_a_thread
 from tests.kit.compute.environment import INSTANCES, JAMMY, ComputeEnvironment, running
 from tests.kit.identity.environment import ORGANIZATIONS, expect
 from tests.kit.region.environment import NORTH, STANDARD
@@ -65,7 +65,7 @@ class ComputeTarget:
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
         """Send a request of our own, as one who may do everything."""
-        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=PATIENCE_S)
+        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=TIMEOUT_S)
 
     def make(self, thing: str) -> str:
         """Make an instance, wait until it is as it is wanted, and return its id."""
@@ -101,7 +101,7 @@ class ComputeTarget:
             sleep(_PAUSE_S)
 
     def _until(self, path: str, holds: Any) -> None:
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + TIMEOUT_S
         while not holds(read := self.call("GET", path)):
             assert monotonic() < deadline, read.text
             sleep(_PAUSE_S)
@@ -125,14 +125,14 @@ async def _serve(ready: "Future[ComputeTarget]", stop: asyncio.Event) -> None:
                 compute.app.api, clock=clock, randomness=SystemRandomness(), count_closed=lambda _: None
             )
             address = await server.start(ListenAddress("127.0.0.1", 0))
-            ready.set_result(ComputeTarget(f"http://{address}", compute.region.identity.root, await _ground(compute)))
+            ready.set_result(ComputeTarget(f"http://{address}", compute.region.identity.root, await _setup(compute)))
             await stop.wait()
             compute.app.ports.closing.set()
             server.hurry()
             await server.stop()
 
 
-async def _ground(compute: ComputeEnvironment) -> ComputeSetup:
+async def _setup(compute: ComputeEnvironment) -> ComputeSetup:
     region, identity = compute.region, compute.region.identity
     path, root = f"{ORGANIZATIONS}/{region.organization}/quotas", identity.client(identity.root)
     quotas = expect(await root.get(path), 200)["quotas"]

@@ -102,8 +102,8 @@ class IdentityLending(Lender):
 
     def _owner(self) -> str:
         """Return for what the allocation is that is lent."""
-        name, ground = self.standing("allocationID"), self._setup
-        path = f"/api/v1/organizations/{ground.organization}/projects/{ground.project}/allocations/{name}"
+        name, setup = self.standing("allocationID"), self._setup
+        path = f"/api/v1/organizations/{setup.organization}/projects/{setup.project}/allocations/{name}"
         found = self._target.call("GET", path)
         return str(found.json()["spec"]["id"]) if found.status_code == 200 else "nobody"
 

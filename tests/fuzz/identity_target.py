@@ -24,7 +24,7 @@ from tests.kit.simulation.store import SEALER
 ORGANIZATIONS = "/api/v1/organizations"
 CLIENTS = "/api/v1/oauth2clients"
 CALLBACK = "https://app.example.com/callback"
-_PATIENCE_S = 30
+_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class IdentityTarget:
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
         """Send a request of our own, as one who may do everything."""
-        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=_PATIENCE_S)
+        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=_TIMEOUT_S)
 
     def make(self, thing: str) -> str:
         """Make something that a path can be about, and return its id."""
@@ -114,14 +114,14 @@ def serving_identity() -> Iterator[IdentityTarget]:
     thread = threading.Thread(target=_run, args=(ready,), name="identity")
     thread.start()
     try:
-        target, stop = ready.result(_PATIENCE_S)
+        target, stop = ready.result(_TIMEOUT_S)
         try:
             yield target
         finally:
             target.session.close()
             target.loop.call_soon_threadsafe(stop.set)
     finally:
-        thread.join(_PATIENCE_S)
+        thread.join(_TIMEOUT_S)
 
 
 def _run(ready: "Future[tuple[IdentityTarget, asyncio.Event]]") -> None:
@@ -138,14 +138,14 @@ async def _serve(ready: "Future[tuple[IdentityTarget, asyncio.Event]]") -> None:
     stop = asyncio.Event()
     with memory_directory() as directory:
         async with running(directory) as identity, serving(identity) as address:
-            setup = await _ground(identity)
+            setup = await _setup(identity)
             target = IdentityTarget(f"http://{address}", asyncio.get_running_loop(), identity, setup)
             ready.set_result((target, stop))
             await stop.wait()
 
 
-async def _ground(identity: IdentityEnvironment) -> IdentitySetup:
-    organization = await identity.organization("ground")
+async def _setup(identity: IdentityEnvironment) -> IdentitySetup:
+    organization = await identity.organization("setup")
     group = await identity.group(organization, "user")
     body = {"metadata": {"name": "app"}, "spec": {"redirectUris": [CALLBACK]}}
     made = (await identity.client(identity.root).post(CLIENTS, body)).json

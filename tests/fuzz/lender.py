@@ -4,7 +4,7 @@ Four times of five an id that was made up is replaced by a real one, and what a 
 made wrong on purpose stays wrong, and a path in which all ids are from answers stays what it is. Which requests are
 lent something depends on what was made up alone, not on our ids, which are others each time.
 
-The ground has to stay, because everything lent stands on it: who asks for its end is given something else to end.
+The setup has to stay, because everything lent stands on it: who asks for its end is given something else to end.
 """
 
 import hashlib
@@ -38,10 +38,10 @@ class Maker(Protocol):
 class Lender(ABC):
     """A hook that is called before each request, and one after it."""
 
-    def __init__(self, maker: Maker, ground: Collection[str]) -> None:
-        self._maker, self._protected = maker, frozenset(ground)
+    def __init__(self, maker: Maker, setup: Collection[str]) -> None:
+        self._maker, self._protected = maker, frozenset(setup)
         self._standing: dict[str, tuple[str, int]] = {}
-        self._real = set(ground)
+        self._real = set(setup)
         """Every id that we know to be something's."""
         self._keys = 0
 

@@ -28,7 +28,7 @@ LISTENERS = [{"name": "http", "protocol": "tcp", "port": 80, "pool": {"members":
 SYSTEM = {"kernel": "linux", "family": "debian", "distro": "debian", "version": "12"}
 LOST, STUCK = "a lost server", "a group that does not go"
 """What only operators can help."""
-_PATIENCE_S = 30
+_TIMEOUT_S = 30
 _PAUSE_S = 0.02
 T = TypeVar("T")
 _PATHS = {
@@ -85,7 +85,7 @@ class RegionTarget:
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
         """Send a request of our own, as one who may do everything."""
-        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=_PATIENCE_S)
+        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=_TIMEOUT_S)
 
     def make(self, thing: str) -> str:
         """Make something that a path can be about, wait until it is ready, and return its id."""
@@ -143,7 +143,7 @@ class RegionTarget:
         return orphan
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_PATIENCE_S)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_TIMEOUT_S)
 
     def _import(self) -> str:
         path = f"/api/v1/organizations/{self.setup.organization}/regions/{NORTH}/images"
@@ -152,7 +152,7 @@ class RegionTarget:
         return str(made.json()["metadata"]["id"])
 
     def _until(self, path: str, status: str) -> None:
-        deadline = monotonic() + _PATIENCE_S
+        deadline = monotonic() + _TIMEOUT_S
         while (read := self.call("GET", path)).json()["metadata"]["provisioningStatus"] != status:
             assert monotonic() < deadline, read.text
             sleep(_PAUSE_S)
@@ -165,14 +165,14 @@ def serving_region() -> Iterator[RegionTarget]:
     thread = threading.Thread(target=_run, args=(ready,), name="region")
     thread.start()
     try:
-        target, stop = ready.result(_PATIENCE_S)
+        target, stop = ready.result(_TIMEOUT_S)
         try:
             yield target
         finally:
             target.session.close()
             target.loop.call_soon_threadsafe(stop.set)
     finally:
-        thread.join(_PATIENCE_S)
+        thread.join(_TIMEOUT_S)
 
 
 def _run(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
@@ -196,7 +196,7 @@ async def _serve(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
                 asyncio.get_running_loop(),
                 region.identity.root,
                 {name: await region.identity.service_token(name) for name in ("unikorn-compute", "unikorn-kubernetes")},
-                await _ground(region),
+                await _setup(region),
                 region.store,
             )
             ready.set_result((target, stop))
@@ -206,7 +206,7 @@ async def _serve(ready: "Future[tuple[RegionTarget, asyncio.Event]]") -> None:
             await server.stop()
 
 
-async def _ground(region: RegionEnvironment) -> RegionSetup:
+async def _setup(region: RegionEnvironment) -> RegionSetup:
     path, root = f"{ORGANIZATIONS}/{region.organization}/quotas", region.identity.client(region.identity.root)
     quotas = expect(await root.get(path), 200)["quotas"]
     expect(await root.put(path, {"quotas": [{"kind": each["kind"], "quantity": 10**15} for each in quotas]}), 200)

@@ -8,7 +8,7 @@ each time and kept nowhere; no values from earlier answers, because `lending` gi
 enough, because streams do not end; a request may take 20 s; and a failure does not end the run.
 
 In a short run, coverage is of data that fits the schema. Each way in which it may not fit, of each field of each
-operation, is most of what there is to send, and who refuses it is the same for every service: it is for a whole run,
+operation, is most of what there is to send, and who rejects it is the same for every service: it is for a whole run,
 and for compute.
 """
 

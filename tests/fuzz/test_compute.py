@@ -30,5 +30,5 @@ def test_every_operation_was_tried_enough_and_went_well_at_least_once(report: Re
         assert report.count(operation=operation, success=True) > 0, f"{operation} never went well"
 
 
-def test_deletions_were_looked_after(report: Report) -> None:
+def test_deletions_were_reconciled(report: Report) -> None:
     assert report.deletions > 0

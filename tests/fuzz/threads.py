@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 T = TypeVar("T")
 Serve = Callable[[Future[T], asyncio.Event], Coroutine[Any, Any, None]]
 """Serves until the event is set; when it is ready, it says what is there."""
@@ -23,12 +23,12 @@ def in_a_thread(serve: Serve[T]) -> Iterator[T]:
     thread = threading.Thread(target=_run, args=(serve, ready, begun), name="service")
     thread.start()
     try:
-        yield ready.result(PATIENCE_S)
+        yield ready.result(TIMEOUT_S)
     finally:
-        loop, stop = begun.result(PATIENCE_S)
+        loop, stop = begun.result(TIMEOUT_S)
         with suppress(RuntimeError):  # the loop is closed: it has ended by itself
             loop.call_soon_threadsafe(stop.set)
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)
 
 
 def _run(serve: Serve[T], ready: Future[T], begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:

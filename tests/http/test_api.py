@@ -241,7 +241,7 @@ async def test_what_was_found_out_is_there_for_the_layers_around(tmp_path: Path)
         seen = Observation("f" * 32, 0.0, None)
         await api.api({**api.client._scope("GET", ONE, (), None, {}), "remuda": seen}, receive, send)
         assert (seen.service, seen.route, seen.principal, seen.error_code) == (
-            "paddock",
+            "sample",
             "get",
             "anna@example.com",
             "not_found",

@@ -30,7 +30,7 @@ def audit(
 ) -> Audit:
     return Audit(
         log,
-        component=Component(name="paddock", version="1.2.3"),
+        component=Component(name="sample", version="1.2.3"),
         principal=principal,
         operation=AuditOperation(method="PUT", route=ROUTE),
         path=PATH if path is None else path,
@@ -51,7 +51,7 @@ async def test_a_success_is_in_the_commit_of_the_write_that_carried_it_out(tmp_p
         await store.create(horse("h-1"), log=one.record_success("horses", "h-1"))
         assert await records(store) == [
             {
-                "component": {"name": "paddock", "version": "1.2.3"},
+                "component": {"name": "sample", "version": "1.2.3"},
                 "actor": {"subject": "unikorn-compute", "actor": "anna@example.com", "service": "unikorn-compute"},
                 "operation": {"method": "PUT", "route": ROUTE},
                 "scope": {**PATH, "project": "p-1"},
@@ -75,7 +75,7 @@ async def test_a_write_that_is_refused_takes_its_record_with_it_and_the_failure_
         assert [record["result"] for record in await records(store)] == [{"status": 409}]
 
 
-async def test_a_success_that_no_write_witnessed_is_recorded_at_the_end(tmp_path: Path) -> None:
+async def test_a_success_that_no_write_audited_is_recorded_at_the_end(tmp_path: Path) -> None:
     async with sample_store(tmp_path) as store:
         await audit(store).finish(202)
         await audit(store).finish(201, AuditTarget(type="foals", id="f-1"))
@@ -114,7 +114,7 @@ async def test_an_organization_finds_its_own_records(
         assert record["actor"] == {"subject": "anna"}
 
 
-RIGHT = frozenset({Permission("paddock:horses", "read")})
+RIGHT = frozenset({Permission("sample:horses", "read")})
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_newline_at_the_end_slips_past_no_pattern(end: bytes) -> None:
     assert READER.read(fine, JSON).metadata.name == "bella"
 
 
-def test_what_only_one_judge_refuses_is_named_as_far_as_it_tells() -> None:
+def test_what_only_one_validator_rejects_is_named_as_far_as_it_tells() -> None:
     assert problems_of(horse(age=7.0)) == {"/spec/age": "is not valid"}
 
     class Ages(Wire, frozen=True):
@@ -224,7 +224,7 @@ def test_a_body_of_very_many_faults_is_told_some_of_them() -> None:
         (9_000, {"/names": "is not valid"}),
     ],
 )
-def test_of_a_body_longer_than_any_that_people_write_one_fault_is_told(others: int, told: dict[str, str]) -> None:
+def test_of_a_body_longer_than_any_that_users_write_one_fault_is_told(others: int, told: dict[str, str]) -> None:
     class Herd(Wire, frozen=True):
         names: tuple[str, ...]
         age: int = 0
@@ -235,7 +235,7 @@ def test_of_a_body_longer_than_any_that_people_write_one_fault_is_told(others: i
     assert dict(caught.value.problems) == told
 
 
-def test_a_long_body_is_judged_as_strictly_as_a_short_one() -> None:
+def test_a_long_body_is_validated_as_strictly_as_a_short_one() -> None:
     class Herd(Wire, frozen=True):
         names: tuple[str, ...]
 
@@ -295,15 +295,15 @@ ANYTHING = st.recursive(
 @given(ANYTHING)
 def test_any_json_is_read_or_refused_with_a_place(body: Any) -> None:
     text = json.dumps(body).encode()
-    refusal: Malformed | None = None
+    rejection: Malformed | None = None
     try:
         READER.read(text, JSON)
     except Malformed as error:
-        refusal = error
-    if refusal is None:
+        rejection = error
+    if rejection is None:
         assert SCHEMA.is_valid(json.loads(text))
     else:
-        assert refusal.problems or str(refusal) == "the request body is missing or malformed"
+        assert rejection.problems or str(rejection) == "the request body is missing or malformed"
 
 
 @given(st.binary(max_size=100))

@@ -138,7 +138,7 @@ async def test_the_trace_and_the_operation_are_passed_on(tmp_path: Path) -> None
         first = await client.send(CREATE, body=BAY, context=CONTEXT)
         again = await client.send(CREATE, body=BAY, context=CONTEXT)
         other = await client.send(CREATE, body=HorseWrite(colour="grey"), context=CONTEXT)
-        assert first == again, "an operation that is carried out anew does not do it twice"
+        assert first == again, "an operation that is carried out again does not do it twice"
         assert other.id != first.id, "an operation may send several requests"
         assert len(running.service.contexts) == 2
         assert len({(await client.send(CREATE, body=BAY)).id for _ in range(2)}) == 2
@@ -212,7 +212,7 @@ async def test_a_watch_from_a_version_that_is_forgotten_is_gone(tmp_path: Path) 
                 await anext(watch)
 
 
-async def test_a_watch_is_gone_when_rights_change_under_it_or_while_it_is_away(tmp_path: Path) -> None:
+async def test_a_watch_is_gone_when_permissions_change_under_it_or_while_it_is_away(tmp_path: Path) -> None:
     async with run_sample(tmp_path) as (running, client):
         async with aclosing(client.watch(LIST)) as watch:
             synced = await anext(watch)

@@ -136,7 +136,7 @@ async def test_words_that_are_not_ours_are_a_server_that_cannot_be_reached(answe
             await client.send(GET, path=HorsePath(horse="h"))
 
 
-async def test_a_watch_that_is_cut_off_before_it_is_synced_has_to_begin_anew() -> None:
+async def test_a_watch_that_is_cut_off_before_it_is_synced_has_to_restart() -> None:
     head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     item = b'event: added\ndata: {"id":"h","colour":"bay"}\n\n'
     server = Scripted(answering(b"", head, head + item, head + item))

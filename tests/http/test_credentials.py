@@ -88,8 +88,8 @@ def test_beside_a_token_a_claim_is_read_and_what_is_wrong_with_it_is_kept_for_se
     assert read(*said.items()) == RequestCredentials(token="abc", claim=claim)
     assert read(*said.items(), x_impersonate="TRUE") == RequestCredentials(token="abc", claim=claim, impersonate=True)
     for nonsense in ("***", encoded([1]), encoded({"type": "king"}), "a.b.c", ""):
-        for wish in ("true", "false"):
-            found = read(*{**said, "x-principal": nonsense}.items(), x_impersonate=wish)
+        for flag in ("true", "false"):
+            found = read(*{**said, "x-principal": nonsense}.items(), x_impersonate=flag)
             assert found == RequestCredentials(token="abc", fault=found.fault)
             assert found.fault.startswith("X-Principal is not valid: send a JSON object as unpadded base64url;")
     longer = read(*{**said, "x-principal": "a" * 8193}.items())
@@ -97,21 +97,21 @@ def test_beside_a_token_a_claim_is_read_and_what_is_wrong_with_it_is_kept_for_se
     assert read(authorization="Bearer abc", x_impersonate="true") == RequestCredentials(token="abc", impersonate=True)
 
 
-@pytest.mark.parametrize("wish", ["1", "yes", "true,true", "", "TRUE.", "wahr\xe9"])
-def test_a_wish_to_impersonate_that_is_neither_true_nor_false_is_a_services_fault(wish: str) -> None:
+@pytest.mark.parametrize("flag", ["1", "yes", "true,true", "", "TRUE.", "wahr\xe9"])
+def test_a_request_to_impersonate_that_is_neither_true_nor_false_is_a_services_fault(flag: str) -> None:
     told = "X-Impersonate is neither true nor false: send true to ask for what both may do, or leave it out"
     with pytest.raises(Malformed) as caught:
-        read(*SERVICE.items(), x_impersonate=wish)
+        read(*SERVICE.items(), x_impersonate=flag)
     assert caught.value.message == told
     for headers in ({}, {"x-principal": encoded(CLAIM)}):
-        found = read(*headers.items(), authorization="Bearer abc", x_impersonate=wish)
+        found = read(*headers.items(), authorization="Bearer abc", x_impersonate=flag)
         assert found == RequestCredentials(token="abc", fault=told)
 
 
-@pytest.mark.parametrize(("wish", "impersonates"), [("true", True), ("True", True), ("false", False), ("FALSE", False)])
-def test_a_wish_to_impersonate_is_true_or_false_in_any_case(wish: str, *, impersonates: bool) -> None:
-    assert read(*SERVICE.items(), x_impersonate=wish).impersonate is impersonates
-    found = read(authorization="Bearer abc", x_impersonate=wish)
+@pytest.mark.parametrize(("flag", "impersonates"), [("true", True), ("True", True), ("false", False), ("FALSE", False)])
+def test_a_request_to_impersonate_is_true_or_false_in_any_case(flag: str, *, impersonates: bool) -> None:
+    assert read(*SERVICE.items(), x_impersonate=flag).impersonate is impersonates
+    found = read(authorization="Bearer abc", x_impersonate=flag)
     assert found == RequestCredentials(token="abc", impersonate=impersonates)
 
 
@@ -178,7 +178,7 @@ def test_any_headers_are_read_or_refused(headers: dict[str, bytes]) -> None:
 READ, WRITE = Permission("x", "read"), Permission("x", "update")
 
 
-def test_a_service_acts_with_its_own_rights_or_with_what_both_have() -> None:
+def test_a_service_acts_with_its_own_permissions_or_with_what_both_have() -> None:
     service = Principal(subject="compute", type="system", access=AccessList(everywhere=frozenset({READ, WRITE})))
     claim = PrincipalClaim(actor="anna", organization="o", project="p", organizations=("o",))
     acting = acting_for(service, claim)

@@ -68,14 +68,14 @@ def horses(service: type = Horses, **fields: Any) -> list[AnyRoute]:
         "item": HorsePath,
         "name": "horse",
         "noun": "a horse",
-        "permission": partial(Permission, "ranch:horses"),
+        "permission": partial(Permission, "pasture:horses"),
         "view": VIEW,
         "create": HorseWrite,
         "update": HorseWrite,
         "read": HorseRead,
     }
     routes = crud(service, **given | fields)
-    assert Table("ranch", title="Ranch", description="Horses.", routes=routes).routes == tuple(routes)
+    assert Table("pasture", title="Pasture", description="Horses.", routes=routes).routes == tuple(routes)
     return routes
 
 

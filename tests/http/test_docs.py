@@ -57,7 +57,7 @@ def test_every_operation_is_shown_with_its_permission() -> None:
         assert one.name in OUTLINE.ids
         assert one.summary in OUTLINE.text
         assert one.path in OUTLINE.text
-    assert "paddock:horses create, in the organization" in OUTLINE.text
+    assert "sample:horses create, in the organization" in OUTLINE.text
     assert "Everyone" in OUTLINE.text
 
 
@@ -117,4 +117,4 @@ async def test_the_page_is_served_to_anybody(tmp_path: Path) -> None:
         reply = await type(api.client)(app=api.api).get("/docs")
         assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
         assert reply.headers["content-security-policy"] == POLICY
-        assert b"<h1>Paddock</h1>" in reply.body
+        assert b"<h1>Sample</h1>" in reply.body

@@ -31,7 +31,7 @@ from remuda.kernel.errors import (
 )
 from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
-API = "http://api.example.com:8080/paddock"
+API = "http://api.example.com:8080/sample"
 TRACE = "0123456789abcdef" * 2
 INTERNAL = "an internal error has occurred, please contact support"
 LATER = "the service is temporarily unavailable: try again later"
@@ -55,7 +55,7 @@ def inbound(**headers: bytes) -> InboundRequest:
         raise AssertionError("nobody reads it")
 
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
-    scope = {"scheme": "http", "root_path": "/paddock", "headers": sent}
+    scope = {"scheme": "http", "root_path": "/sample", "headers": sent}
     return InboundRequest(scope, receive, Observation(TRACE, 0.0, ("127.0.0.1", 1)))
 
 
@@ -128,7 +128,7 @@ def test_an_error_says_when_to_come_back_and_what_is_allowed() -> None:
 def test_a_caller_without_credentials_is_told_where_to_get_some() -> None:
     assert headers_of(Unauthenticated("authorization header missing"), API)["www-authenticate"] == (
         'Bearer error="access_denied",error_description="authorization header missing",'
-        'resource_metadata="http://api.example.com:8080/paddock/.well-known/openid-protected-resource"'
+        'resource_metadata="http://api.example.com:8080/sample/.well-known/openid-protected-resource"'
     )
 
 
@@ -148,8 +148,8 @@ def test_the_url_of_an_api_is_as_its_client_and_the_proxies_in_front_have_it() -
     proxies = TrustedProxies(["127.0.0.1"])
     assert inbound(host=b"api.example.com:8080").url(proxies) == API
     ended = {"host": b"api.example.com", "x_forwarded_proto": b"https"}
-    assert inbound(**ended).url(proxies) == "https://api.example.com/paddock"
-    assert inbound(**ended).url(TrustedProxies()) == "http://api.example.com/paddock"
+    assert inbound(**ended).url(proxies) == "https://api.example.com/sample"
+    assert inbound(**ended).url(TrustedProxies()) == "http://api.example.com/sample"
 
 
 def test_a_description_cannot_break_out_of_the_challenge() -> None:

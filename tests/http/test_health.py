@@ -40,8 +40,8 @@ class Process:
         registry = CollectorRegistry()
         metrics = Metrics(registry, [PROCESS])
         pages = ProcessPages(description=ABOUT, checks=[self.check], registry=registry, mounted=mounted)
-        judged = Validated(pages, process_contract())
-        app = observed(Mounts(mounted, judged, reserved=PAGES), metrics, self.lines)
+        validated = Validated(pages, process_contract())
+        app = observed(Mounts(mounted, validated, reserved=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
 
     def check(self) -> Iterable[tuple[str, str]]:
@@ -137,7 +137,7 @@ async def test_pages_of_other_origins_may_read_what_is_documented() -> None:
         assert "access-control-allow-origin" not in (await client.get(path)).headers
 
 
-async def test_a_store_speaks_against_being_ready_when_it_is_damaged_or_its_duties_fail() -> None:
+async def test_a_store_speaks_against_being_ready_when_it_is_damaged_or_its_tasks_fail() -> None:
     state: dict[str, Any] = {"integrity": "checking", "failing": {}}
     check = store_check(lambda: state["integrity"], lambda: state["failing"])
     assert list(check()) == []

@@ -112,7 +112,7 @@ async def test_our_own_failure_frees_the_key_for_another_try_of_the_same_operati
     assert len(set(idempotency.operations)) == 1
 
 
-async def test_a_refusal_that_was_answered_is_replayed_and_one_that_was_raised_is_judged_again(
+async def test_a_rejection_that_was_answered_is_replayed_and_one_that_was_raised_is_validated_again(
     idempotency: IdempotencyEnvironment,
 ) -> None:
     process = idempotency.process()
@@ -162,12 +162,12 @@ async def test_every_key_of_visible_characters_is_taken(idempotency: Idempotency
 
 async def test_nothing_is_run_that_could_not_be_written_down_first(idempotency: IdempotencyEnvironment) -> None:
     with pytest.raises(StorageFull):
-        await idempotency.ask(idempotency.process(FullDisk(idempotency.store, room=0)))
+        await idempotency.ask(idempotency.process(FullDisk(idempotency.store, space=0)))
     assert not idempotency.operations
 
 
 async def test_what_was_done_is_answered_even_if_the_answer_cannot_be_kept(idempotency: IdempotencyEnvironment) -> None:
-    process = idempotency.process(FullDisk(idempotency.store, room=1))
+    process = idempotency.process(FullDisk(idempotency.store, space=1))
     assert await idempotency.ask(process) == idempotency.answer
     assert await idempotency.ask(idempotency.process(only=True)) == idempotency.answer
     assert len(set(idempotency.operations)) == 1

@@ -71,13 +71,13 @@ class Horses:
     store: Store
     rides: list[tuple[str, bool, int]] = field(default_factory=list)
 
-    async def list(self, context: Context) -> Collection[Horse, list[HorseRead]]:  # noqa: ARG002  its rights
+    async def list(self, context: Context) -> Collection[Horse, list[HorseRead]]:  # noqa: ARG002  its permissions
         return Collection(store=self.store, kind=Horse, view=VIEW)
 
     async def create(self, context: Context, body: HorseWrite) -> Horse:
         return await self.store.create(horse(context.operation, spec=HorseSpec(colour=body.colour)))
 
-    async def get(self, context: Context, horse: str) -> Horse:  # noqa: ARG002  its rights
+    async def get(self, context: Context, horse: str) -> Horse:  # noqa: ARG002  its permissions
         return await self.store.get(Horse, horse)
 
     async def update(self, context: Context, horse: str, body: HorseWrite) -> Horse | OtherResponse[Plan]:  # noqa: ARG002  same
@@ -150,12 +150,12 @@ COUNT: AnyRoute = Route(
     calls=Horses.count,
     response_type=int,
 )
-TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[*ROUTES, RIDE, COUNT])
+TABLE = Table("pasture", title="Pasture", description="Horses.", routes=[*ROUTES, RIDE, COUNT])
 
 
 @asynccontextmanager
-async def ranch(directory: Path) -> AsyncIterator[tuple[Client, Horses]]:
-    store = open_store(directory / "ranch.db", REGISTRY, SEALER)
+async def pasture(directory: Path) -> AsyncIterator[tuple[Client, Horses]]:
+    store = open_store(directory / "pasture.db", REGISTRY, SEALER)
     horses = Horses(store=store)
     ports = api_ports(store, SampleAuthenticator(), clock=SkippingClock(), randomness=SeededRandomness(1))
     services = SampleServices(stables=Stables(), horses=horses)
@@ -168,7 +168,7 @@ async def ranch(directory: Path) -> AsyncIterator[tuple[Client, Horses]]:
 
 
 async def test_a_resource_is_created_listed_read_updated_and_deleted(tmp_path: Path) -> None:
-    async with ranch(tmp_path) as (client, _):
+    async with pasture(tmp_path) as (client, _):
         made = await client.post("/horses", {"colour": "bay"})
         assert (made.status, made.json["colour"]) == (201, "bay")
         path = f"/horses/{made.json['id']}"
@@ -184,7 +184,7 @@ async def test_a_resource_is_created_listed_read_updated_and_deleted(tmp_path: P
 
 
 async def test_a_read_takes_the_bytes_that_the_store_has_cached(tmp_path: Path) -> None:
-    async with ranch(tmp_path) as (client, _):
+    async with pasture(tmp_path) as (client, _):
         name = (await client.post("/horses", {"colour": "bay"})).json["id"]
         await client.get(f"/horses/{name}")
         READS.clear()
@@ -193,13 +193,13 @@ async def test_a_read_takes_the_bytes_that_the_store_has_cached(tmp_path: Path) 
 
 
 async def test_a_method_may_answer_otherwise_than_with_a_stored_object(tmp_path: Path) -> None:
-    async with ranch(tmp_path) as (client, _):
+    async with pasture(tmp_path) as (client, _):
         reply = await client.put("/horses/any", {"colour": "dry"})
         assert (reply.status, reply.json) == (200, {"colour": "dry"})
 
 
 async def test_query_fields_are_keywords_and_a_plain_method_is_called(tmp_path: Path) -> None:
-    async with ranch(tmp_path) as (client, horses):
+    async with pasture(tmp_path) as (client, horses):
         assert (await client.send("POST", "/horses/star/ride", query={"fast": "true", "laps": "3"})).status == 204
         assert horses.rides == [("star", True, 3)]
         assert (await client.get("/rides")).json == 1
@@ -211,7 +211,7 @@ def call(**values: Any) -> Call[Any, Any, Any]:
 
 
 async def test_results_are_shown_cached_or_left_out_as_the_route_says(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "ranch.db", REGISTRY, SEALER)
+    store = open_store(tmp_path / "pasture.db", REGISTRY, SEALER)
     try:
         invoke = invocations(TABLE, Horses(store=store))
         shown = await invoke["create_horse"](call(body=HorseWrite(colour="bay")))
@@ -225,7 +225,7 @@ async def test_results_are_shown_cached_or_left_out_as_the_route_says(tmp_path: 
         await store.close()
 
 
-class RanchApi(Protocol):
+class PastureApi(Protocol):
     async def create_horse(self, context: Context, body: HorseWrite) -> HorseRead: ...
 
     async def get_horse(self, context: Context, horse: str) -> HorseRead: ...
@@ -240,16 +240,16 @@ async def nobody() -> Principal:
 
 
 async def test_another_service_in_the_process_reads_the_same(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "ranch.db", REGISTRY, SEALER)
+    store = open_store(tmp_path / "pasture.db", REGISTRY, SEALER)
     try:
         watch = LocalWatch(reader=nobody, clock=SkippingClock(), randomness=SeededRandomness(1))
-        ranch = local(RanchApi, TABLE, Horses(store=store), watch=watch)
+        pasture = local(PastureApi, TABLE, Horses(store=store), watch=watch)
         context = call().context
-        made = await ranch.create_horse(context, HorseWrite(colour="bay"))
+        made = await pasture.create_horse(context, HorseWrite(colour="bay"))
         assert made == HorseRead(id="operation", colour="bay")
-        assert await ranch.get_horse(context, "operation") == made
-        assert [each async for each in ranch.list_horses(context)] == [made]
-        assert await ranch.count_rides() == 0
+        assert await pasture.get_horse(context, "operation") == made
+        assert [each async for each in pasture.list_horses(context)] == [made]
+        assert await pasture.count_rides() == 0
     finally:
         await store.close()
 

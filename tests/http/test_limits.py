@@ -31,7 +31,7 @@ async def read(receive: Receive, *, headers: Sequence[Header] = (), limit: int =
     return await read_body(receive, headers, limit=limit, timeout_s=timeout_s)
 
 
-async def test_a_body_is_put_together_from_its_parts() -> None:
+async def test_a_body_is_built_from_its_parts() -> None:
     assert await read(Sender(part(b"12345"), part(b""), part(b"67890", more=False))) == b"1234567890"
     assert await read(Sender(part(b"1", more=False))) == b"1"
     assert await read(Sender({"type": "http.request"})) == b""

@@ -10,7 +10,7 @@ from remuda.http.routes import Table
 from remuda.http.schema import ENCODED_TWICE
 from tests.kit.sample_api.pipeline import ORGANIZATION, ReferencePath, do_nothing, route, running, table
 
-API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))
+API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/sample")))
 
 
 def operation(name: str) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def references(node: Any) -> set[str]:
 def test_the_document_says_what_it_is() -> None:
     assert API["openapi"] == "3.1.0"
     about = "Horses & such. Every path with GET also supports HEAD."
-    assert API["info"] == {"title": "Paddock", "version": "1.2.3", "description": about}
-    assert API["servers"] == [{"url": "/paddock"}]
+    assert API["info"] == {"title": "Sample", "version": "1.2.3", "description": about}
+    assert API["servers"] == [{"url": "/sample"}]
 
 
 def test_every_route_is_an_operation() -> None:
@@ -180,7 +180,7 @@ def test_who_may_call_it_is_told() -> None:
         assert header in API["components"]["securitySchemes"]["service"]["description"]
         assert API["components"]["parameters"][header]["in"] == "header"
     assert operation("get")["x-scope"] == "organization"
-    assert operation("get")["x-permission"] == {"endpoint": "paddock:horses", "operation": "read"}
+    assert operation("get")["x-permission"] == {"endpoint": "sample:horses", "operation": "read"}
     assert operation("public")["security"] == []
     assert "x-permission" not in operation("public")
 
@@ -204,12 +204,12 @@ async def test_a_mounted_api_knows_where_it_is(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
 
         async def mounted(scope: Any, receive: Any, send: Any) -> None:
-            await api.api({**scope, "root_path": "/paddock"}, receive, send)
+            await api.api({**scope, "root_path": "/sample"}, receive, send)
 
         client = type(api.client)(app=mounted, token="good")
-        for root in ("/paddock", "/paddock/"):
+        for root in ("/sample", "/sample/"):
             led = await client.get(root)
-            assert (led.status, led.headers["location"]) == (307, "/paddock/docs")
-        assert (await client.post("/paddock")).status == 405
-        assert (await client.get("/paddock/openapi.json")).json["servers"] == [{"url": "/paddock"}]
-        assert (await client.get(f"/paddock/api/v1/organizations/{ORGANIZATION}/horses")).status == 200
+            assert (led.status, led.headers["location"]) == (307, "/sample/docs")
+        assert (await client.post("/sample")).status == 405
+        assert (await client.get("/sample/openapi.json")).json["servers"] == [{"url": "/sample"}]
+        assert (await client.get(f"/sample/api/v1/organizations/{ORGANIZATION}/horses")).status == 200

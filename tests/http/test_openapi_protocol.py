@@ -7,7 +7,7 @@ import msgspec
 from remuda.http.bodies import FORM
 from remuda.http.docs import render_docs
 from remuda.http.openapi import document
-from tests.kit.sample_api import pipeline as paddock
+from tests.kit.sample_api import pipeline as sample
 from tests.kit.sample_api.browser import table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3")))
@@ -63,7 +63,7 @@ def test_declared_headers_are_optional_parameters_unless_openapi_has_another_pla
 
 
 def test_a_table_without_them_has_no_such_components() -> None:
-    plain = document(paddock.table(), version="1")
+    plain = document(sample.table(), version="1")
     assert all(name.isdigit() for name in plain["components"]["responses"])
     assert "OAuth2Error" not in plain["components"]["schemas"]
 

@@ -1,4 +1,4 @@
-"""The order of judgement: what is wrong first is told, whatever else is wrong."""
+"""The order of validation: what is wrong first is told, whatever else is wrong."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,13 +66,13 @@ TRIALS = {
         token="weak",
         status=403,
         error="forbidden",
-        told="operation is not allowed by rbac: operation 'create' on endpoint 'paddock:horses'",
+        told="operation is not allowed by rbac: operation 'create' on endpoint 'sample:horses'",
     ),
 }
 
 
 @pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS.keys())
-async def test_what_is_judged_first_is_told(trial: Trial, tmp_path: Path) -> None:
+async def test_what_is_validated_first_is_told(trial: Trial, tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         client = api.client.having(trial.token)
         reply = await client.send(
@@ -96,7 +96,7 @@ async def test_what_has_no_fault_is_answered(tmp_path: Path) -> None:
         assert [call.principal.subject for call in api.service.calls] == ["anna@example.com"] * 2
 
 
-async def test_a_rate_limit_is_judged_after_the_token_and_before_the_body(tmp_path: Path) -> None:
+async def test_a_rate_limit_is_validated_after_the_token_and_before_the_body(tmp_path: Path) -> None:
     async with running(tmp_path, quota=1) as api:
         assert (await api.client.post(HORSES, GOOD_BODY)).status == 201
         assert (await api.client.having("wrong").post(HORSES, GOOD_BODY)).status == 401

@@ -111,7 +111,7 @@ async def test_an_error_on_a_page_shows_its_trace_id_and_nothing_as_markup(tmp_p
         assert len(told.json["trace_id"]) == 32
 
 
-async def test_what_the_kernel_refuses_on_a_page_is_a_page_too(tmp_path: Path) -> None:
+async def test_what_the_kernel_rejects_on_a_page_is_a_page_too(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         for reply in (
             await tack.client.post("/login", form={"user": "anna"}),
@@ -128,7 +128,7 @@ async def test_a_page_may_be_asked_for_its_head(tmp_path: Path) -> None:
         assert (reply.status, reply.body, reply.headers["content-length"]) == (200, b"", str(len(HTML)))
 
 
-async def test_the_judge_knows_a_page_that_is_none_and_a_redirect_to_nowhere(tmp_path: Path) -> None:
+async def test_the_validator_knows_a_page_that_is_none_and_a_redirect_to_nowhere(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         contract_breakers = [
             HtmlPage("no page at all"),

@@ -116,7 +116,7 @@ async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: P
         assert parse_qs(link.query) == {"tag": ["a=b", "c"], "limit": ["2"], "continue": [token]}
 
 
-async def test_rights_are_applied_after_the_page_is_read(tmp_path: Path) -> None:
+async def test_permissions_are_applied_after_the_page_is_read(tmp_path: Path) -> None:
     async with sample_store(tmp_path) as store:
         await fill(store, names(40), herd="theirs")
         await fill(store, names(40, prefix="i"), herd="mine")

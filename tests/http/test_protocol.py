@@ -1,4 +1,4 @@
-"""Refusing in the words of OAuth2, the headers that a handler is given, and who pays by the path."""
+"""Rejecting in the words of OAuth2, the headers that a handler is given, and who pays by the path."""
 
 import asyncio
 from pathlib import Path
@@ -36,7 +36,7 @@ async def test_what_oauth_answers_is_not_to_be_kept(tmp_path: Path) -> None:
         assert (reply.headers["cache-control"], reply.headers["pragma"]) == ("no-store", "no-cache")
 
 
-async def test_oauth_refuses_in_its_own_words(tmp_path: Path) -> None:
+async def test_oauth_rejects_in_its_own_words(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         tell(tack, OAuthError("invalid_grant", "the code is used: log in again"))
         reply = await tack.client.post("/token", form=FORM)
@@ -75,7 +75,7 @@ async def test_other_errors_of_oauth_are_as_everywhere(
         assert malformed.headers["cache-control"] == "no-store"
 
 
-async def test_a_refusal_of_oauth_elsewhere_is_an_error_like_any(tmp_path: Path) -> None:
+async def test_a_rejection_of_oauth_elsewhere_is_an_error_like_any(tmp_path: Path) -> None:
     async with opened(tmp_path) as tack:
         tell(tack, OAuthError("access_denied", "the user is not active", 401))
         page = await tack.client.get("/login")

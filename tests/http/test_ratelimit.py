@@ -87,7 +87,7 @@ def test_who_has_everything_back_is_forgotten() -> None:
     assert len(limiter) == 1
 
 
-def test_no_more_callers_are_remembered_than_there_is_room_for() -> None:
+def test_no_more_callers_are_remembered_than_there_is_resource_for() -> None:
     limiter = RateLimiter(RateLimit(quota=1, window_s=10), HandClock(), most_callers=10)
     for number in range(1000):
         limiter.take(f"caller-{number}")

@@ -74,13 +74,13 @@ async def test_a_complaint_is_a_status_of_its_own_and_is_not_forgotten() -> None
         await Response(418, b"secret").send(send)
 
     scope = {"type": "http", "method": "GET", "path": HORSES, "headers": []}
-    judged = Validated(app, contract_of(TABLE))
-    judged.assert_documented()
+    validated = Validated(app, contract_of(TABLE))
+    validated.assert_documented()
     with capture_logs() as lines:
-        await judged(scope, _never, send)
+        await validated(scope, _never, send)
     assert [line["event"] for line in lines] == [LINE]
     with pytest.raises(AssertionError, match="not documented"):
-        judged.assert_documented()
+        validated.assert_documented()
     assert sent[0]["status"] == UNDOCUMENTED
     assert b"not documented" in sent[1]["body"]
 

@@ -1,4 +1,4 @@
-"""Routes that may answer otherwise than usual, refuse with more than a sentence, and answer repeats anew."""
+"""Routes that may answer otherwise than usual, reject with more than a sentence, and answer repeats again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,7 +45,7 @@ class Fitting(Wire, frozen=True):
     fits: bool
 
 
-class Refusal(ErrorBody, frozen=True, kw_only=True, omit_defaults=True):
+class Rejection(ErrorBody, frozen=True, kw_only=True, omit_defaults=True):
     plan: Fitting | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -80,7 +80,7 @@ SHOE: AnyRoute = Route(
     response_type=Shoe,
     success=202,
     other=OtherResponseType(status=200, response_type=Fitting, about="With dry: whether it would fit."),
-    error_bodies={409: Refusal},
+    error_bodies={409: Rejection},
     has_secret=True,
     service=Smithy,
     calls=Smithy.shoe,
@@ -117,7 +117,7 @@ async def test_a_route_answers_with_one_status_or_with_the_other(tmp_path: Path)
         assert (done.status, done.json) == (202, {"size": 1, "code": "s3cret"})
 
 
-async def test_a_refusal_shows_the_plan_beside_what_every_error_says(tmp_path: Path) -> None:
+async def test_a_rejection_shows_the_plan_beside_what_every_error_says(tmp_path: Path) -> None:
     async with opened(tmp_path) as (client, smithy):
         reply = await put(client)
         assert reply.status == 409
@@ -181,7 +181,7 @@ def test_the_document_and_the_page_have_both_answers() -> None:
     assert next(iter(told)) == "202", "the usual one comes first"
     assert told["200"]["description"] == "With dry: whether it would fit."
     assert told["200"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Fitting"}
-    assert told["409"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Refusal"}
+    assert told["409"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Rejection"}
     assert "$ref" in told["400"]
     page = render_docs(api)[0].decode()
     assert "<h3>Response 202</h3>" in page

@@ -48,7 +48,7 @@ class RideListQuery(ListQuery, frozen=True):
 
 
 VIEW: EtagView[Horse, HorseRead] = etag_view(lambda horse: HorseRead(id=horse.name), lambda horse: horse.spec)
-READ = Permission("ranch:horses", "read")
+READ = Permission("pasture:horses", "read")
 
 
 class Base(Generic[T]):
@@ -111,7 +111,7 @@ class Horses(Base[Horse]):
 
 
 class Others:
-    async def stray(self, context: Context) -> None: ...
+    async def orphan(self, context: Context) -> None: ...
 
 
 def route(calls: Any, **fields: Any) -> AnyRoute:
@@ -128,7 +128,7 @@ def route(calls: Any, **fields: Any) -> AnyRoute:
 
 
 def table(*routes: AnyRoute) -> Table:
-    return Table("ranch", title="Ranch", description="Horses.", routes=routes)
+    return Table("pasture", title="Pasture", description="Horses.", routes=routes)
 
 
 IN_STALL: dict[str, Any] = {"path": "/stalls/{stallID}/horses/{horseID}", "path_type": StallPath}
@@ -208,7 +208,7 @@ def test_a_method_returns_what_its_route_answers(calls: Any, fields: dict[str, A
         (Horses.anything, {}, r"takes \*\*more: Any, which cannot be bound by name"),
         (Horses.unreadable, {"body_type": HorseWrite}, "has annotations that cannot be read: name 'Missing'"),
         (Horses.bare, {"scope": "project", "permission": READ, "response_type": HorseRead}, "argument context"),
-        (Others.stray, {}, "is no method of the route's service Horses"),
+        (Others.orphan, {}, "is no method of the route's service Horses"),
         (Horses.context_only, {"service": None}, "is no method of the route's service None"),
         (Horses.text, {"response_type": HorseRead}, "returns str, and the route answers HorseRead"),
         (Horses.stored, {"response_type": HorseRead}, "returns Horse, .* a stored object needs a view"),

@@ -15,12 +15,12 @@ import uvloop
 from remuda.http.server.connection import ConnectionLimits, Progress
 from tests.kit.http_server import LONG, Serving, request, serving, until
 
-PATIENCE = ConnectionLimits(read_stall_s=1, idle_s=0.5, linger_s=0.5)
+ATTEMPTS = ConnectionLimits(read_stall_s=1, idle_s=0.5, linger_s=0.5)
 """Much less than the slow reader needs for all."""
 BITE, PAUSE_S = 16 * 1024, 0.05
 RECEIVE_BUFFER = 16 * 1024
 SLOW = len(LONG) * 3 // 4
-"""So much is read slowly, which takes longer than any patience here."""
+"""So much is read slowly, which takes longer than any timeout here."""
 KEPT = request("/long")
 CLOSED = request("/long", "Connection: close")
 OLD = b"GET /long HTTP/1.0\r\n\r\n"
@@ -75,7 +75,7 @@ async def asking(one: Serving, sent: bytes) -> AsyncIterator[Reader]:
 @pytest.mark.parametrize("sent", [CLOSED, OLD], ids=["closed", "old"])
 def test_a_slow_reader_gets_all_of_an_answer_that_ends_its_connection(sent: bytes) -> None:
     async def test() -> None:
-        async with serving(PATIENCE) as one, asking(one, sent) as reader:
+        async with serving(ATTEMPTS) as one, asking(one, sent) as reader:
             await reader.read_slowly()
             assert reader.has_all()
             assert not one.cuts
@@ -85,7 +85,7 @@ def test_a_slow_reader_gets_all_of_an_answer_that_ends_its_connection(sent: byte
 
 def test_a_slow_reader_gets_all_and_may_then_ask_again() -> None:
     async def test() -> None:
-        async with serving(PATIENCE) as one, asking(one, KEPT) as reader:
+        async with serving(ATTEMPTS) as one, asking(one, KEPT) as reader:
             await reader.read_slowly(enough=reader.has_all)
             await reader.send(request("/", "Connection: close"))
             await reader.read_slowly()
@@ -97,12 +97,12 @@ def test_a_slow_reader_gets_all_and_may_then_ask_again() -> None:
 
 def test_a_slow_reader_gets_all_of_its_answer_before_it_is_told_that_it_talks_nonsense() -> None:
     async def test() -> None:
-        async with serving(PATIENCE) as one, asking(one, KEPT) as reader:
+        async with serving(ATTEMPTS) as one, asking(one, KEPT) as reader:
             await reader.send(b"nonsense\r\n\r\n")
             await reader.read_slowly()
-            answer, _, refusal = reader.read.partition(LONG)
+            answer, _, rejection = reader.read.partition(LONG)
             assert answer.startswith(b"HTTP/1.1 200 ")
-            assert refusal.startswith(b"HTTP/1.1 400 ")
+            assert rejection.startswith(b"HTTP/1.1 400 ")
             assert one.cuts == {"malformed": 1}
 
     run(test())
@@ -110,7 +110,7 @@ def test_a_slow_reader_gets_all_of_its_answer_before_it_is_told_that_it_talks_no
 
 def test_stopping_waits_for_a_slow_reader() -> None:
     async def test() -> None:
-        async with serving(PATIENCE, grace_s=30) as one, asking(one, KEPT) as reader:
+        async with serving(ATTEMPTS, grace_s=30) as one, asking(one, KEPT) as reader:
             stopping = asyncio.create_task(one.server.stop())
             await reader.read_slowly()
             await stopping
@@ -136,7 +136,7 @@ def test_stopping_waits_for_a_slow_reader_no_longer_than_its_grace() -> None:
 @pytest.mark.parametrize("sent", [KEPT, CLOSED, OLD], ids=["kept", "closed", "old"])
 def test_who_stops_reading_is_cut_and_counted(sent: bytes) -> None:
     async def test() -> None:
-        async with serving(PATIENCE) as one, asking(one, sent):
+        async with serving(ATTEMPTS) as one, asking(one, sent):
             await until(lambda: one.cuts)
             assert one.cuts == {"write_timeout": 1}
             await until(lambda: not one.server.connections)

@@ -12,7 +12,7 @@ from remuda.kernel.errors import Gone, Malformed
 from remuda.store.contract import Store
 from tests.kit.proofs.store_contract.backends import impatient
 from tests.kit.sample_api.collections import ANNA, fill, herd, read, sample_store, view
-from tests.kit.sample_api.watch_reader import Rights, watching
+from tests.kit.sample_api.watch_reader import PermissionSet, watching
 from tests.kit.sample_kinds import Horse, HorseSpec, horse
 
 
@@ -144,7 +144,7 @@ async def test_nothing_is_read_ahead_for_a_reader_that_does_not_read(tmp_path: P
             assert await reader.told(1) == [("modified", "a grey-0")]
 
 
-async def test_what_comes_into_sight_is_added_and_what_leaves_it_deleted_in_its_last_visible_state(
+async def test_what_becomes_visible_is_added_and_what_leaves_it_deleted_in_its_last_visible_state(
     tmp_path: Path,
 ) -> None:
     async with sample_store(tmp_path) as store:
@@ -165,7 +165,7 @@ async def test_what_comes_into_sight_is_added_and_what_leaves_it_deleted_in_its_
             assert await reader.told(1) == [("deleted", "b secret")]
 
 
-async def test_sight_is_judged_on_resuming_just_as_it_would_have_been(tmp_path: Path) -> None:
+async def test_visibility_is_validated_on_resuming_just_as_it_would_have_been(tmp_path: Path) -> None:
     async with sample_store(tmp_path) as store:
         await fill(store, ["a"], herd="mine")
         mine = herd(store, visible=lambda one: one.metadata.labels["herd"] == "mine")
@@ -228,7 +228,7 @@ async def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> No
             herd(store),
             last_event_id=PLACES.write("1"),
             principal=ANNA,
-            renew=Rights().renew,
+            renew=PermissionSet().renew,
             ports=WatchPorts(clock=SystemClock()),
         )
         await asyncio.sleep(0)

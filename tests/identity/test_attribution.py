@@ -10,7 +10,7 @@ from remuda.resources.conventions import CREATOR, MODIFIER, PAYING_CREATOR, PAYI
 from remuda.store.objects import Metadata
 from tests.kit.identity.environment import ORGANIZATIONS, ROOT, IdentityEnvironment, expect
 from tests.kit.identity.resource_api import OTHER_ORG, IdentityApi
-from tests.kit.identity.users import GLOBAL, USERS, People
+from tests.kit.identity.users import GLOBAL, USERS, UserServices
 
 LAB = "d0000000-0000-4000-8000-00000000000d"
 
@@ -78,7 +78,7 @@ async def test_what_takes_several_writes_says_who_pays_for_it_too_and_whoever_ch
     await check()
 
 
-async def test_m20_who_pays_is_whom_the_service_says_that_made_it(people: IdentityApi[People]) -> None:
+async def test_m20_who_pays_is_whom_the_service_says_that_made_it(users_api: IdentityApi[UserServices]) -> None:
     onboarding = replace(
         GLOBAL,
         subject="onboarding",
@@ -88,6 +88,6 @@ async def test_m20_who_pays_is_whom_the_service_says_that_made_it(people: Identi
         organization=OTHER_ORG,
         project=LAB,
     )
-    cleo = expect(await people.ask(onboarding).post(USERS, person()), 201)["metadata"]["id"]
-    membership = (await people.store.get(OrganizationUser, cleo)).metadata
+    cleo = expect(await users_api.ask(onboarding).post(USERS, person()), 201)["metadata"]["id"]
+    membership = (await users_api.store.get(OrganizationUser, cleo)).metadata
     assert attribution(membership) == ("onboarding", "dan@example.com", OTHER_ORG, LAB)

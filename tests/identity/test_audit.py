@@ -37,7 +37,7 @@ async def _change(auditing: AuditLog, call: Call[ThingPath, Any, Any]) -> None: 
 
 
 def routes() -> list[AnyRoute]:
-    """Return the room's own, and one that changes something."""
+    """Return the resource's own, and one that changes something."""
     change: AnyRoute = Route(
         method="PUT",
         path="/api/v1/organizations/{organizationID}/things/{thingID}",

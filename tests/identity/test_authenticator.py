@@ -31,7 +31,7 @@ async def is_refused(authentication: AuthenticatorEnvironment, token: str) -> bo
     return False
 
 
-async def test_a_users_token_is_the_user_with_all_rights_of_the_moment(
+async def test_a_users_token_is_the_user_with_all_permissions_of_the_moment(
     authentication: AuthenticatorEnvironment,
 ) -> None:
     acme = await authentication.organization()
@@ -287,7 +287,7 @@ def bearers_in(known: dict[str, Bearer]) -> Callable[[str], Awaitable[Bearer | N
     },
     role_bindings=(RoleBinding(issuer=ELSEWHERE, subject="joe@example.com", roles=("platform-reader",)),),
 )
-async def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bound_to_its_groups(
+async def test_a_token_of_another_issuer_has_the_permissions_of_its_user_and_of_what_is_bound_to_its_groups(
     authentication: AuthenticatorEnvironment, known: dict[str, Bearer]
 ) -> None:
     acme = await authentication.organization()

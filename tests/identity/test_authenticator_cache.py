@@ -96,7 +96,7 @@ class Scene:
         return await self.answers(self.environment)
 
     async def touch(self, kind: type[Any], name: str) -> None:
-        """Write something that changes no rights."""
+        """Write something that changes no permissions."""
         found = await self.environment.store.get(kind, name)
         labels = {**found.metadata.labels, "touched": str(found.version)}
         await self.environment.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))

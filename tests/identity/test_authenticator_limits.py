@@ -28,7 +28,7 @@ async def provider_of(authentication: AuthenticatorEnvironment, organization: st
 
 
 async def organizations_by(authentication: AuthenticatorEnvironment, provider: str) -> tuple[str, ...]:
-    """Return where Ann has rights who logged in at a provider and is a member of two organizations, an admin of one."""
+    """Return where Ann has permissions who logged in at a provider and is in two organizations, an admin of one."""
     acme, bolt = await authentication.organization("acme"), await authentication.organization("bolt")
     if provider == "of acme":
         provider = await provider_of(authentication, acme)

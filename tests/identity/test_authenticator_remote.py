@@ -44,7 +44,7 @@ async def test_everybody_is_who_they_are_at_identity_itself(tmp_path: Path) -> N
             assert await there.let_in(token) == await transport.let_in(token)
 
 
-async def test_a_service_has_its_own_rights_there_or_impersonating_what_both_have(tmp_path: Path) -> None:
+async def test_a_service_has_its_own_permissions_there_or_impersonating_what_both_have(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         transport = there.environment
         acme = await transport.organization()
@@ -58,14 +58,14 @@ async def test_a_service_has_its_own_rights_there_or_impersonating_what_both_hav
                 principal = await there.let_in(**shown, claim=said, impersonate=impersonate)
                 assert principal == await transport.let_in(**shown, claim=said, impersonate=impersonate)
             assert principal.access.organizations[acme].permissions < EXPECTED["compute-service"].everywhere
-            nobody = await there.refusal(**shown, claim=claim("x", type="system"), impersonate=True)
+            nobody = await there.rejection(**shown, claim=claim("x", type="system"), impersonate=True)
             assert isinstance(nobody, Malformed)
         carried = {"token": (await transport.log_in(ann))[0], **certificates}
         assert await there.let_in(**carried, claim=said) == await transport.let_in(**carried, claim=said)
-        strange = await there.refusal(certificate=transport.certificate("unikorn-dispute"), claim=said)
+        strange = await there.rejection(certificate=transport.certificate("unikorn-dispute"), claim=said)
         assert isinstance(strange, Unauthenticated)
         late = transport.certificate(COMPUTE, ends=timedelta(seconds=-1))
-        assert isinstance(await there.refusal(certificate=late, claim=said), Unauthenticated)
+        assert isinstance(await there.rejection(certificate=late, claim=said), Unauthenticated)
 
 
 async def test_a_service_whose_claim_makes_no_sense_is_refused_there_too(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_there_too(tmp_pat
         for token in (user, service):
             await there.let_in(token)
         asked = there.asked["acl"]
-        refusal = await there.refusal(service, fault="it makes no sense")
-        assert isinstance(refusal, Malformed)
-        assert refusal.message == "it makes no sense"
+        rejection = await there.rejection(service, fault="it makes no sense")
+        assert isinstance(rejection, Malformed)
+        assert rejection.message == "it makes no sense"
         assert await there.let_in(user, fault="it makes no sense") == await there.let_in(user)
         assert there.asked["acl"] == asked
 
@@ -106,9 +106,9 @@ async def test_a_token_that_is_revoked_is_refused_as_soon_as_the_feed_tells(tmp_
         await transport.tokens.tokens.revoke(session.name, expires=claims.expires)
         await until(lambda: claims.jti in there.feed and session.name in there.feed)
         for token in (one, other):
-            refusal = await there.refusal(token)
-            assert isinstance(refusal, Unauthenticated)
-            assert "revoked" in refusal.message
+            rejection = await there.rejection(token)
+            assert isinstance(rejection, Unauthenticated)
+            assert "revoked" in rejection.message
         assert there.asked == asked, "nobody had to be asked"
 
 
@@ -117,13 +117,15 @@ async def test_what_was_revoked_before_the_service_began_is_known_to_it(tmp_path
         transport = there.environment
         token, session = await transport.log_in(await transport.user("ann@example.com"))
         await transport.tokens.tokens.revoke(session.name, expires=transport.clock.now() + timedelta(hours=1))
-        assert isinstance(await there.refusal(token), IdentityUnavailable), "what it does not know it does not believe"
+        assert isinstance(await there.rejection(token), IdentityUnavailable), (
+            "what it does not know it does not believe"
+        )
         await there.identity.start()
         await there.until_believed()
-        assert isinstance(await there.refusal(token), Unauthenticated)
+        assert isinstance(await there.rejection(token), Unauthenticated)
 
 
-async def test_rights_are_asked_for_again_after_two_seconds(tmp_path: Path) -> None:
+async def test_permissions_are_asked_for_again_after_two_seconds(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         transport = there.environment
         acme = await transport.organization()
@@ -138,7 +140,7 @@ async def test_rights_are_asked_for_again_after_two_seconds(tmp_path: Path) -> N
         assert not (await there.let_in(token)).access.organizations[acme].permissions
         await transport.suspend(ann)
         there.clock.ahead_s += CACHE_S
-        assert isinstance(await there.refusal(token), Unauthenticated)
+        assert isinstance(await there.rejection(token), Unauthenticated)
 
 
 async def test_many_requests_at_once_are_one_question(tmp_path: Path) -> None:
@@ -189,9 +191,9 @@ async def test_a_feed_that_is_cut_off_is_believed_for_ten_seconds(tmp_path: Path
         await there.let_in(token)
         await there.stop_following()
         there.clock.ahead_s += MAX_AGE_S - 2
-        assert await there.refusal(token) is None, "identity itself is well, and has answered"
+        assert await there.rejection(token) is None, "identity itself is well, and has answered"
         there.clock.ahead_s += 2.1
-        assert isinstance(await there.refusal(token), IdentityUnavailable)
+        assert isinstance(await there.rejection(token), IdentityUnavailable)
 
 
 async def test_a_feed_lives_by_its_heartbeats_alone(tmp_path: Path) -> None:
@@ -209,11 +211,11 @@ async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(t
         (token, _), (other, session) = await transport.log_in(ann), await transport.log_in(ann)
         await there.let_in(token)
         await there.identity.stop()
-        assert await there.refusal(token) is None, "it was told a moment ago"
+        assert await there.rejection(token) is None, "it was told a moment ago"
         there.clock.ahead_s += CACHE_S
-        assert isinstance(await there.refusal(token), IdentityUnavailable)
+        assert isinstance(await there.rejection(token), IdentityUnavailable)
         there.clock.ahead_s += MAX_AGE_S
-        silent = await there.refusal(token)
+        silent = await there.rejection(token)
         assert isinstance(silent, IdentityUnavailable)
         answer = error_response(silent, trace_id="0" * 32)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"2")
@@ -221,15 +223,15 @@ async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(t
         await transport.tokens.tokens.revoke(session.name, expires=transport.clock.now() + timedelta(hours=1))
         await there.identity.start()
         await there.until_believed()
-        assert await there.refusal(token) is None
-        assert isinstance(await there.refusal(other), Unauthenticated), "what was revoked meanwhile is told first"
+        assert await there.rejection(token) is None
+        assert isinstance(await there.rejection(other), Unauthenticated), "what was revoked meanwhile is told first"
 
 
 async def test_a_service_that_may_not_follow_what_is_revoked_lets_nobody_in(tmp_path: Path) -> None:
     async with apart(tmp_path, service="stranger") as there:
         token, _ = await there.environment.log_in(await there.environment.user("ann@example.com"))
         await asyncio.sleep(0.2)
-        assert isinstance(await there.refusal(token), IdentityUnavailable)
+        assert isinstance(await there.rejection(token), IdentityUnavailable)
 
 
 async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:
@@ -238,7 +240,7 @@ async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:
         head, body, signature = token.split(".")
         flipped = signature[:-3] + ("A" if signature[-3] != "A" else "B") + signature[-2:]
         for garbage in ("", "x", "a.b.c", f"{head}.{body}.", f"{head}.{body}.{flipped}", "x" * 100_000):
-            assert isinstance(await there.refusal(garbage), Unauthenticated)
+            assert isinstance(await there.rejection(garbage), Unauthenticated)
         assert there.asked["acl"] == 0
 
 
@@ -266,7 +268,7 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
         transport, issuer = there.environment, there.elsewhere
         ann = await transport.user("ann@example.com")
         good = issuer.token("ann@example.com")
-        assert isinstance(await there.refusal(good), Unauthenticated), "nobody trusts it yet"
+        assert isinstance(await there.rejection(good), Unauthenticated), "nobody trusts it yet"
         provider = await transport.store.create(trusted())
         bad = [
             issuer.token("eve@example.com"),
@@ -274,22 +276,22 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
             issuer.token("ann@example.com", "RS256", key("RSA", "another")),
         ]
         for token in bad:
-            refusal = await there.refusal(token)
+            rejection = await there.rejection(token)
             with pytest.raises(Unauthenticated) as at_identity:
                 await transport.let_in(token)
-            assert isinstance(refusal, Unauthenticated)
-            assert refusal.message == at_identity.value.message
+            assert isinstance(rejection, Unauthenticated)
+            assert rejection.message == at_identity.value.message
             assert not there.authenticator.knows(RequestCredentials(token=token))
         assert (await there.let_in(good)).subject == "ann@example.com"
         await transport.remove(type(provider), provider.name)
-        assert await there.refusal(good) is None
+        assert await there.rejection(good) is None
         there.clock.ahead_s += CACHE_S
-        assert isinstance(await there.refusal(good), Unauthenticated)
+        assert isinstance(await there.rejection(good), Unauthenticated)
         await transport.store.create(trusted())
         await there.let_in(good)
         await transport.suspend(ann)
         there.clock.ahead_s += CACHE_S
-        assert isinstance(await there.refusal(good), Unauthenticated)
+        assert isinstance(await there.rejection(good), Unauthenticated)
 
 
 async def test_a_token_of_another_issuer_ends_when_it_says(tmp_path: Path) -> None:
@@ -300,9 +302,9 @@ async def test_a_token_of_another_issuer_ends_when_it_says(tmp_path: Path) -> No
         await there.let_in(token)
         asked = there.asked.copy()
         await asyncio.sleep(0.6)
-        assert isinstance(await there.refusal(token), Unauthenticated)
+        assert isinstance(await there.rejection(token), Unauthenticated)
         endless = there.elsewhere.token("ann@example.com", exp=None)
-        assert isinstance(await there.refusal(endless), Unauthenticated)
+        assert isinstance(await there.rejection(endless), Unauthenticated)
         assert there.asked == asked, "nobody had to be asked"
 
 
@@ -321,7 +323,7 @@ async def test_a_token_for_elsewhere_or_another_time_is_refused(tmp_path: Path, 
         tokens = there.environment.tokens.tokens
         token, _ = await there.environment.log_in(await there.environment.user("ann@example.com"))
         lying = replace(await tokens.verify(token), **lie)
-        assert isinstance(await there.refusal((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
+        assert isinstance(await there.rejection((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
         assert there.asked["acl"] == 0
 
 
@@ -332,7 +334,7 @@ async def test_nobody_else_can_have_signed_a_token_of_another_issuer_with_our_ke
         await there.environment.store.create(trusted())
         for issuer in ("http://evil.example", ELSEWHERE):
             lying = replace(await tokens.verify(token), iss=issuer)
-            assert isinstance(await there.refusal((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
+            assert isinstance(await there.rejection((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
 
 
 async def test_a_new_key_is_found_and_made_up_ones_make_us_ask_once_a_minute(tmp_path: Path) -> None:
@@ -349,12 +351,12 @@ async def test_a_new_key_is_found_and_made_up_ones_make_us_ask_once_a_minute(tmp
         both = SigningKeySpec(private_keys=(*made.spec.private_keys, *keys))
         await transport.store.update(replace(made, spec=both))
         for _ in range(3):
-            assert isinstance(await there.refusal(token), Unauthenticated)
+            assert isinstance(await there.rejection(token), Unauthenticated)
         assert there.asked["jwks"] == 1
         there.clock.ahead_s += 61
         await there.until_believed()
-        assert await there.refusal(token) is None
-        assert await there.refusal(old) is None
+        assert await there.rejection(token) is None
+        assert await there.rejection(old) is None
         assert there.asked["jwks"] == 2
 
 

@@ -190,7 +190,7 @@ async def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once(
     assert (await authentication.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]  # credentials by name
 
 
-async def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_more(
+async def test_a_token_that_a_service_carries_gives_its_holders_permissions_and_no_more(
     authentication: AuthenticatorEnvironment,
 ) -> None:
     acme = await authentication.organization()

@@ -236,7 +236,7 @@ async def test_a_password_that_may_not_have_been_read_is_replaced_by_one_that_is
     assert await machine.has_password(last)
 
 
-async def test_what_was_removed_is_not_made_again(machine: Machine) -> None:
+async def test_what_was_removed_is_not_recreated(machine: Machine) -> None:
     await machine.start()
     store = machine.store
     for kind in (Group, OrganizationUser, User):

@@ -1,4 +1,4 @@
-"""The house that other tests live in: everybody gets in, and is who they are."""
+"""The environment that other tests live in: everybody gets in, and is who they are."""
 
 from pathlib import Path
 

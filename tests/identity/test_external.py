@@ -44,7 +44,7 @@ async def with_ann(external_issuer: IssuerEnvironment, **trust: Any) -> str:
     return acme
 
 
-async def test_a_token_is_the_user_with_the_rights_it_has_here(external_issuer: IssuerEnvironment) -> None:
+async def test_a_token_is_the_user_with_the_permissions_it_has_here(external_issuer: IssuerEnvironment) -> None:
     acme = await with_ann(external_issuer)
     principal = await external_issuer.let_in(external_issuer.issuer.token(ANN))
     assert (principal.subject, principal.type, principal.organizations) == (ANN, "user", (acme,))
@@ -70,7 +70,7 @@ async def test_an_address_is_the_same_however_it_is_written(external_issuer: Iss
 async def test_who_is_not_known_here_is_refused_or_let_in_with_nothing(external_issuer: IssuerEnvironment) -> None:
     provider = await external_issuer.trust()
     token = external_issuer.issuer.token("Eve@Example.com")
-    assert await external_issuer.refusal(token) == NOBODY
+    assert await external_issuer.rejection(token) == NOBODY
     trust = BearerTrust(audience=AUDIENCE, allow_external_identity=True)
     await external_issuer.store.update(replace(provider, spec=replace(provider.spec, bearer_trust=trust)))
     principal = await external_issuer.let_in(token)
@@ -86,7 +86,7 @@ async def test_who_is_not_active_is_refused_even_where_strangers_are_let_in(
     await external_issuer.trust(allow_external_identity=True)
     await external_issuer.user(subject, state=state)
     for email in (ANN, "Ann@Example.com", "ANN@EXAMPLE.COM"):
-        assert await external_issuer.refusal(external_issuer.issuer.token(email)) == NOBODY
+        assert await external_issuer.rejection(external_issuer.issuer.token(email)) == NOBODY
         with pytest.raises(Unauthenticated, match=NOBODY):
             await external_issuer.external(external_issuer.issuer.token(email))
 
@@ -99,7 +99,7 @@ async def test_who_is_suspended_or_removed_is_out_at_once(external_issuer: Issue
         await external_issuer.let_in(token)
     await external_issuer.suspend(ann)
     await external_issuer.remove(User, bob.name)
-    assert [await external_issuer.refusal(token) for token in tokens] == [NOBODY, NOBODY]
+    assert [await external_issuer.rejection(token) for token in tokens] == [NOBODY, NOBODY]
 
 
 @options(
@@ -139,7 +139,7 @@ async def test_what_is_bound_to_an_issuers_user_is_not_ours_to_have_nor_another_
 async def test_nobody_is_everybody(external_issuer: IssuerEnvironment) -> None:
     await external_issuer.trust(allow_external_identity=True, skip_email_verification=True)
     for email in ("*", "", " ", "ann", "@", "a@", "@b", "a@b@c", "a b@c", "a@b\u0000", f"{'a' * 65}@b"):
-        assert "has no e-mail address" in await external_issuer.refusal(external_issuer.issuer.token(email)), email
+        assert "has no e-mail address" in await external_issuer.rejection(external_issuer.issuer.token(email)), email
     anybody = await external_issuer.let_in(external_issuer.issuer.token("any@example.com"))
     assert {each.verb for each in anybody.access.everywhere} == {"read"}
 
@@ -193,7 +193,7 @@ async def test_groups_count_for_the_bearer_alone_and_not_in_a_passport(external_
     acme = await with_ann(external_issuer, groups_claim=GROUPS)
     bearer = await external_issuer.tokens.bearers.identify(external_issuer.issuer.token(ANN, **{GROUPS: ["ops"]}))
     assert bearer.groups == ("ops",)
-    standing = await external_issuer.rights.of_bearer(bearer, with_groups=False)
+    standing = await external_issuer.permissions.of_bearer(bearer, with_groups=False)
     assert not standing.access.everywhere
     assert standing.access.organizations[acme].permissions == READER
 
@@ -202,7 +202,7 @@ async def test_a_provider_of_an_organization_is_never_believed(external_issuer: 
     acme = await external_issuer.organization()
     await external_issuer.user(ANN, acme)
     await external_issuer.trust(organization=acme)
-    assert await external_issuer.refusal(external_issuer.issuer.token(ANN)) == "token validation failed"
+    assert await external_issuer.rejection(external_issuer.issuer.token(ANN)) == "token validation failed"
     assert external_issuer.issuer.asked == []
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 1
 
@@ -215,11 +215,11 @@ async def test_a_provider_without_trust_or_on_its_way_out_is_not_believed(extern
     kept = replace(provider, metadata=replace(provider.metadata, finalizers=("example.com/kept",)))
     marked = await external_issuer.store.update(kept)
     await external_issuer.store.delete(OAuth2Provider, marked.name, uid=marked.uid)
-    assert await external_issuer.refusal(token) == "token validation failed"
+    assert await external_issuer.rejection(token) == "token validation failed"
     other = await external_issuer.trust(SECOND)
     await external_issuer.let_in(token)
     await external_issuer.store.update(replace(other, spec=replace(other.spec, bearer_trust=None)))
-    assert await external_issuer.refusal(token) == "token validation failed"
+    assert await external_issuer.rejection(token) == "token validation failed"
 
 
 async def test_of_two_providers_for_one_issuer_the_first_by_name_counts(external_issuer: IssuerEnvironment) -> None:
@@ -228,7 +228,7 @@ async def test_of_two_providers_for_one_issuer_the_first_by_name_counts(external
     first = await external_issuer.trust(FIRST, audience="first")
     assert (await external_issuer.let_in(external_issuer.issuer.token(ANN, aud="first"))).subject == ANN
     assert (
-        await external_issuer.refusal(external_issuer.issuer.token(ANN, aud="second"))
+        await external_issuer.rejection(external_issuer.issuer.token(ANN, aud="second"))
         == "token is for another audience"
     )
     await external_issuer.remove(OAuth2Provider, first.name)
@@ -239,7 +239,7 @@ async def test_of_two_providers_for_one_issuer_the_first_by_name_counts(external
 async def test_an_issuer_is_compared_letter_by_letter(external_issuer: IssuerEnvironment, url: str) -> None:
     await external_issuer.user(ANN)
     await external_issuer.trust()
-    assert await external_issuer.refusal(external_issuer.issuer.token(ANN, iss=url)) == "token validation failed"
+    assert await external_issuer.rejection(external_issuer.issuer.token(ANN, iss=url)) == "token validation failed"
     assert external_issuer.issuer.asked == []
 
 
@@ -254,7 +254,7 @@ async def test_we_are_no_external_issuer_whatever_a_provider_says(
     external_issuer.issuer.url = ours
     await external_issuer.user(ANN)
     await external_issuer.trust(issuer=ours)
-    assert await external_issuer.refusal(external_issuer.issuer.token(ANN)) == "token validation failed"
+    assert await external_issuer.rejection(external_issuer.issuer.token(ANN)) == "token validation failed"
     token, _ = await external_issuer.log_in(await external_issuer.user("bob@example.com"))
     assert (await external_issuer.let_in(token)).subject == "bob@example.com"
     assert external_issuer.issuer.asked == []
@@ -270,13 +270,13 @@ async def test_no_issuer_signs_for_another_nor_for_us(external_issuer: IssuerEnv
     for kid in ("one", "two", None):
         claims = other.claims(ANN)
         assert (
-            await external_issuer.refusal(signed({"alg": "RS256", "kid": kid}, claims, key()))
+            await external_issuer.rejection(signed({"alg": "RS256", "kid": kid}, claims, key()))
             == "token validation failed"
         )
     ours = external_issuer.issuer.claims(ANN, iss=external_issuer.settings.issuer, typ="fed", jti="x", sid="y", uid="z")
     for kid in ("one", (await external_issuer.tokens.keys.current()).kid):
         header = {"alg": "RS256", "kid": kid, "typ": "at+jwt"}
-        assert await external_issuer.refusal(signed(header, ours, key())) == "token validation failed"
+        assert await external_issuer.rejection(signed(header, ours, key())) == "token validation failed"
 
 
 async def test_what_our_key_signed_is_no_external_token(external_issuer: IssuerEnvironment) -> None:
@@ -284,7 +284,7 @@ async def test_what_our_key_signed_is_no_external_token(external_issuer: IssuerE
     await external_issuer.trust(signing_algorithms=("ES512",))
     ours = await external_issuer.tokens.keys.current()
     token = signed({"alg": "ES512", "kid": ours.kid}, external_issuer.issuer.claims(ANN), ours.key)
-    assert await external_issuer.refusal(token) == "token validation failed"
+    assert await external_issuer.rejection(token) == "token validation failed"
 
 
 async def test_a_passport_is_no_bearer_token(external_issuer: IssuerEnvironment) -> None:
@@ -305,5 +305,5 @@ async def test_a_passport_is_no_bearer_token(external_issuer: IssuerEnvironment)
         typ="passport",
     )
     passport = await external_issuer.tokens.tokens.sign(claims, PASSPORT)
-    assert await external_issuer.refusal(passport.reveal()) == "token validation failed"
+    assert await external_issuer.rejection(passport.reveal()) == "token validation failed"
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 0

@@ -124,7 +124,7 @@ async def test_a_provider_that_an_organization_names_is_of_no_use_from_then_on_a
     assert [each.spec.type for each in await providers.platform()] == ["google"]
 
 
-async def test_people_can_log_in_where_we_are_a_client(store: SqliteStore) -> None:
+async def test_users_can_log_in_where_we_are_a_client(store: SqliteStore) -> None:
     microsoft = PlatformProvider(issuer="https://login.microsoftonline.com/t/v2.0", type="microsoft", client_id="x")
     await seed_providers(store, {"google": GOOGLE, "staff": STAFF, "microsoft": microsoft})
     listed = await LoginProviders(store=store, settings=IdentitySettings()).platform()

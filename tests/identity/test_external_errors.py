@@ -40,7 +40,7 @@ def refused(make: Any, sentence: str = NOT_VALID, **trust: Any) -> None:
 
     async def scenario(external_issuer: IssuerEnvironment) -> None:
         await ready(external_issuer, **trust)
-        assert sentence in await external_issuer.refusal(make(external_issuer))
+        assert sentence in await external_issuer.rejection(make(external_issuer))
         good = {AUTHZ: {"acctype": "user", "orgIds": ["x"]}}
         assert (await external_issuer.let_in(external_issuer.issuer.token(ANN, **good))).subject == ANN
 
@@ -84,7 +84,7 @@ async def test_a_token_at_another_time(
     if is_good:
         assert (await external_issuer.let_in(token)).subject == ANN
     else:
-        assert await external_issuer.refusal(token) in {"token is invalid or has expired", "token is not valid yet"}
+        assert await external_issuer.rejection(token) in {"token is invalid or has expired", "token is not valid yet"}
 
 
 @pytest.mark.parametrize("claim", ["nbf", "iat"])
@@ -168,7 +168,7 @@ async def test_an_algorithm_is_taken_where_the_operator_names_it_and_only_there(
     provider = await external_issuer.trust(signing_algorithms=tuple(each for each in ALL if each != algorithm))
     await external_issuer.user(ANN)
     token = external_issuer.issuer.token(ANN, algorithm, pair_for(algorithm))
-    assert await external_issuer.refusal(token) == NOT_VALID
+    assert await external_issuer.rejection(token) == NOT_VALID
     await external_issuer.remove(type(provider), provider.name)
     await external_issuer.trust(signing_algorithms=(algorithm,))
     assert (await external_issuer.let_in(token)).subject == ANN
@@ -200,7 +200,7 @@ async def test_an_issuer_with_nothing_to_sign_with_but_secrets_is_not_believed(
     await ready(external_issuer, signing_algorithms=("HS256", "none"))
     for algorithm in ("HS256", "none", "RS256"):
         token = forged({"alg": algorithm, "kid": "one"}, external_issuer.issuer.claims(ANN), key())
-        assert await external_issuer.refusal(token) == NOT_VALID
+        assert await external_issuer.rejection(token) == NOT_VALID
 
 
 def test_a_shared_secret_that_is_published_as_a_key_verifies_nothing() -> None:
@@ -284,7 +284,7 @@ async def test_a_header_may_say_more_as_long_as_that_means_nothing(external_issu
     good = signed({"alg": "RS256", "kid": "one", "vendor": "x", **more}, external_issuer.issuer.claims(ANN), key())
     assert (await external_issuer.let_in(good)).subject == ANN
     evil = signed({"alg": "RS256", "kid": "evil", **more}, external_issuer.issuer.claims(ANN), key(kid="evil"))
-    assert await external_issuer.refusal(evil) == NOT_VALID
+    assert await external_issuer.rejection(evil) == NOT_VALID
     assert {url.split("/")[2] for url in external_issuer.issuer.asked} == {"login.example"}
 
 
@@ -323,7 +323,7 @@ def test_claims_that_were_changed() -> None:
 )
 async def test_what_is_no_token(external_issuer: IssuerEnvironment, token: str) -> None:
     await ready(external_issuer)
-    assert await external_issuer.refusal(token) == NO_TOKEN
+    assert await external_issuer.rejection(token) == NO_TOKEN
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 1
     assert external_issuer.issuer.asked == []
 
@@ -341,8 +341,8 @@ async def test_a_token_of_nobody_we_trust_is_counted_and_its_issuer_not_asked(
     external_issuer: IssuerEnvironment,
 ) -> None:
     await ready(external_issuer)
-    assert await external_issuer.refusal(external_issuer.issuer.token(iss="https://evil.example")) == NOT_VALID
-    assert await external_issuer.refusal(external_issuer.issuer.token(iss=None)) == NOT_VALID
+    assert await external_issuer.rejection(external_issuer.issuer.token(iss="https://evil.example")) == NOT_VALID
+    assert await external_issuer.rejection(external_issuer.issuer.token(iss=None)) == NOT_VALID
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 2
     assert external_issuer.issuer.asked == []
     assert (await external_issuer.let_in(external_issuer.issuer.token(ANN))).subject == ANN
@@ -352,7 +352,7 @@ async def test_a_token_of_nobody_we_trust_is_counted_and_its_issuer_not_asked(
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 0
 
 
-async def test_no_token_is_told_in_a_refusal_or_kept(external_issuer: IssuerEnvironment) -> None:
+async def test_no_token_is_told_in_a_rejection_or_kept(external_issuer: IssuerEnvironment) -> None:
     await ready(external_issuer)
     good = external_issuer.issuer.token(ANN)
     await external_issuer.let_in(good)

@@ -57,11 +57,11 @@ async def test_made_up_keys_make_us_ask_once_a_minute(external_issuer: IssuerEnv
     await ready(external_issuer)
     await is_in(external_issuer)
     for number in range(5):
-        assert await external_issuer.refusal(fresh(external_issuer, f"made-up-{number}")) == NOT_VALID
+        assert await external_issuer.rejection(fresh(external_issuer, f"made-up-{number}")) == NOT_VALID
     assert (external_issuer.issuer.asked, throttled(external_issuer)) == ([KEYS], 5)
     await external_issuer.clock.sleep(61)
     for number in range(5):
-        assert await external_issuer.refusal(fresh(external_issuer, f"made-up-{number}")) == NOT_VALID
+        assert await external_issuer.rejection(fresh(external_issuer, f"made-up-{number}")) == NOT_VALID
     assert (external_issuer.issuer.asked, throttled(external_issuer)) == ([KEYS] * 2, 9)
     assert await is_in(external_issuer)
 
@@ -71,7 +71,7 @@ async def test_a_new_key_is_known_within_a_minute(external_issuer: IssuerEnviron
     await is_in(external_issuer)
     external_issuer.issuer.publish(published(key()), published(key(kid="two")))
     token = fresh(external_issuer, "two", key(kid="two"))
-    assert await external_issuer.refusal(token) == NOT_VALID
+    assert await external_issuer.rejection(token) == NOT_VALID
     await external_issuer.clock.sleep(61)
     assert await is_in(external_issuer, token)
     assert await is_in(external_issuer)
@@ -96,7 +96,7 @@ async def test_a_key_that_was_withdrawn_ends_what_it_signed_however_well_that_is
         await external_issuer.clock.sleep(60)
         asked += 1
     assert 15 <= asked <= 31
-    assert await external_issuer.refusal(token) == NOT_VALID
+    assert await external_issuer.rejection(token) == NOT_VALID
     assert await is_in(external_issuer, fresh(external_issuer, "two", key(kid="two")))
 
 
@@ -106,7 +106,7 @@ async def test_a_key_that_was_withdrawn_lets_nobody_in_after_a_long_silence(exte
     await is_in(external_issuer, token)
     external_issuer.issuer.publish(published(key(kid="two")))
     await external_issuer.clock.sleep(2000)
-    assert await external_issuer.refusal(token) == NOT_VALID
+    assert await external_issuer.rejection(token) == NOT_VALID
 
 
 async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(
@@ -127,7 +127,7 @@ async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(
     may_answer.set()
     await external_issuer.clock.sleep(1)
     assert external_issuer.issuer.asked == [KEYS] * 2
-    assert await external_issuer.refusal(fresh(external_issuer)) == NOT_VALID
+    assert await external_issuer.rejection(fresh(external_issuer)) == NOT_VALID
 
 
 async def test_who_gives_up_waiting_does_not_keep_others_from_the_keys(external_issuer: IssuerEnvironment) -> None:
@@ -169,7 +169,7 @@ async def test_keys_stay_good_for_a_day_while_their_issuer_does_not_answer(exter
     external_issuer.issuer.is_down = True
     await external_issuer.clock.sleep(86_000)
     assert await is_in(external_issuer)
-    assert await external_issuer.refusal(fresh(external_issuer, "made-up")) == NOT_VALID
+    assert await external_issuer.rejection(fresh(external_issuer, "made-up")) == NOT_VALID
     await external_issuer.clock.sleep(500)
     assert isinstance(await external_issuer.error(fresh(external_issuer)), Unavailable)
     external_issuer.issuer.is_down = False
@@ -187,7 +187,7 @@ async def test_what_are_no_keys_changes_nothing(external_issuer: IssuerEnvironme
     external_issuer.issuer.pages["/.well-known/jwks.json"] = page
     await external_issuer.clock.sleep(2000)
     assert await is_in(external_issuer)
-    assert await external_issuer.refusal(fresh(external_issuer, "made-up")) == NOT_VALID
+    assert await external_issuer.rejection(fresh(external_issuer, "made-up")) == NOT_VALID
 
 
 @pytest.mark.parametrize(

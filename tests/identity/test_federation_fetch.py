@@ -1,4 +1,4 @@
-"""Asking other people's servers, within limits: over real sockets."""
+"""Asking other users's servers, within limits: over real sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -215,7 +215,7 @@ async def test_a_provider_that_does_not_answer_is_told_to_the_client(
     await assert_refused(federation, await browser.get("/oidc/callback", back), "server_error")
 
 
-async def test_what_the_provider_refuses_is_told_to_the_client_in_our_own_words(
+async def test_what_the_provider_rejects_is_told_to_the_client_in_our_own_words(
     federation: LoginEnvironment, upstream: Provider
 ) -> None:
     browser, gone = await depart(federation)
@@ -273,7 +273,7 @@ async def test_a_callback_without_a_state_of_ours_is_a_page(
 
 
 @pytest.mark.parametrize("name", ["github", "nonsense", "d1111111-0000-4000-8000-00000000000f", OWN])
-async def test_a_provider_that_cannot_be_used_is_a_choice_that_can_be_made_again(
+async def test_a_provider_that_cannot_be_used_is_a_choice_that_can_be_repeated(
     federation: LoginEnvironment, name: str
 ) -> None:
     await federation.provider(OWN, type="github", issuer="https://github.test", client_id="x")
@@ -345,7 +345,7 @@ async def test_in_the_domain_of_a_platform_administrator_a_provider_of_the_syste
     assert (await browser.submit(await browser.authorize(), email=JO, password="")).status == 302
 
 
-async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_wishes_for_it(
+async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_requests_it(
     federation: LoginEnvironment, upstream: Provider
 ) -> None:
     await federation.organization(OTHER_ORG, domain="example.com", provider_scope="global", provider_id=GOOGLE)
@@ -362,7 +362,7 @@ async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_
     assert login.spec.provider == GOOGLE
 
 
-async def test_an_organization_cannot_send_people_to_the_provider_of_another(federation: LoginEnvironment) -> None:
+async def test_an_organization_cannot_send_users_to_the_provider_of_another(federation: LoginEnvironment) -> None:
     await federation.provider(OWN, organization=OTHER_ORG, **THEIRS)
     await federation.organization(ORG, **own_provider())
     for email in (JO, "no address", "@example.com", "jo@", "jo@@example.com@", "x@nowhere.test"):
@@ -425,7 +425,7 @@ async def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_key
 
 
 @options(lambda: {"provider": Provider(key=KEY, claims={"email_verified": False})})
-async def test_a_device_whose_user_the_provider_refuses_shows_a_page(
+async def test_a_device_whose_user_the_provider_rejects_shows_a_page(
     federation: LoginEnvironment, upstream: Provider
 ) -> None:
     form = {"client_id": "b1111111-0000-4000-8000-000000000002"}

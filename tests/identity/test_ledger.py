@@ -145,10 +145,10 @@ async def test_a_caller_that_goes_away_disturbs_nobody(world: World) -> None:
 @options(seeds=20)
 async def test_two_operations_for_one_owner_are_never_both_admitted(world: World) -> None:
     store, _ = await opened(world)
-    desks = [service(store, world.clock, world.randomness, intent_lifetime=LIFE).allocations for _ in range(2)]
+    services = [service(store, world.clock, world.randomness, intent_lifetime=LIFE).allocations for _ in range(2)]
     outcomes = await asyncio.gather(
         *[
-            desks[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
+            services[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
             for each in range(6)
         ],
         return_exceptions=True,
@@ -161,17 +161,17 @@ async def test_two_operations_for_one_owner_are_never_both_admitted(world: World
 @options(seeds=20)
 async def test_the_same_operation_at_the_same_time_is_one_row(world: World) -> None:
     store, _ = await opened(world)
-    desks = [service(store, world.clock, world.randomness, intent_lifetime=LIFE).allocations for _ in range(2)]
+    services = [service(store, world.clock, world.randomness, intent_lifetime=LIFE).allocations for _ in range(2)]
     rows = await asyncio.gather(
-        *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in desks * 3]
+        *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in services * 3]
     )
     assert {row.name for row in rows} == {allocation_id(TELLER.subject, "operation")}
-    await asyncio.gather(*[each.confirm(context(world), *WHERE, rows[0].name) for each in desks * 2])
-    changes = [each.change(context(world), *WHERE, rows[0].name, asking("owner", servers=5)) for each in desks * 2]
+    await asyncio.gather(*[each.confirm(context(world), *WHERE, rows[0].name) for each in services * 2])
+    changes = [each.change(context(world), *WHERE, rows[0].name, asking("owner", servers=5)) for each in services * 2]
     assert {each.spec.allocations for each in await asyncio.gather(*changes)} == {
         (Amount(kind="servers", committed=5),)
     }
-    await asyncio.gather(*[each.release(context(world), *WHERE, rows[0].name) for each in desks * 2])
+    await asyncio.gather(*[each.release(context(world), *WHERE, rows[0].name) for each in services * 2])
     head = await store.get(Quota, ORG)
     assert (used_in(head), head.spec.intents) == (0, ())
     await store.close()

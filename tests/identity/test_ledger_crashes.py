@@ -130,9 +130,9 @@ def test_a_process_that_dies_at_any_write_leaves_nothing_behind(case: str, momen
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("give_back", [release, release_for_good])
-def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_somebody_asks(
-    give_back: Act, moment: Moment
+@pytest.mark.parametrize("releasing", [release, release_for_good])
+def test_m26_what_a_dead_process_had_begun_to_take_is_released_as_soon_as_somebody_asks(
+    releasing: Act, moment: Moment
 ) -> None:
     async def trial(world: World, number: int) -> bool:
         store, quotas = await begun(world, nothing)
@@ -142,9 +142,9 @@ def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_some
             await take(dying)
         was_begun = False
         with suppress(NotFound):  # it was not even begun
-            await give_back(quotas)
+            await releasing(quotas)
             was_begun = True
-        if was_begun and give_back is release_for_good:
+        if was_begun and releasing is release_for_good:
             with pytest.raises(PreconditionFailed):
                 await quotas.allocations.renew(context(), *WHERE, ROW, fencing_token=0)
         (head,) = (await store.list(Quota)).items
@@ -279,7 +279,7 @@ def test_who_renews_in_an_earlier_turn_and_sleeps_leaves_nothing_once_it_was_rel
 async def test_a_release_that_was_asleep_notices_that_somebody_has_confirmed_since(
     world: World, *, is_given_up: bool
 ) -> None:
-    """It finds that the row is another one. If its caller still waits it begins anew, and that one is told."""
+    """It finds that the row is another one. If its caller still waits it restarts, and that one is told."""
     store, quotas = await begun(world, take_and_confirm)
     sleepy: Store = SleepyStore(store, world.clock, at=3, moment="before", for_s=60)
     late = service(sleepy, world.clock, world.randomness, intent_lifetime=LIFE)

@@ -1,4 +1,4 @@
-"""What looks after the ledger: the controller, the monitor, and what forgets."""
+"""What reconciles the ledger: the controller, the monitor, and what forgets."""
 
 import asyncio
 from datetime import timedelta
@@ -165,7 +165,7 @@ async def test_the_monitor_finds_nothing_wrong_while_everybody_writes(world: Wor
 
 
 @options(seeds=[0])
-async def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows(world: World) -> None:
+async def test_a_head_that_is_wrong_twice_is_written_again_from_its_rows(world: World) -> None:
     store, quotas = await opened(world)
     await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=2))
     await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=3, gpus=1))

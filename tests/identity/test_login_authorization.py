@@ -1,4 +1,4 @@
-"""The authorization request: what is judged in which order, and where a browser is sent, or is not."""
+"""The authorization request: what is validated in which order, and where a browser is sent, or is not."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""No secret of tokens and logins is in a byte of the database, a line of the log, or an answer that refuses it."""
+"""No secret of tokens and logins is in a byte of the database, a line of the log, or an answer that rejects it."""
 
 import logging
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ async def test_no_secret_is_in_a_file_of_the_store_or_in_the_output(oauth: OAuth
     await assert_unstored(oauth, output)
 
 
-async def test_no_refusal_repeats_what_was_sent(oauth: OAuthEnvironment, output: list[str]) -> None:
+async def test_no_rejection_repeats_what_was_sent(oauth: OAuthEnvironment, output: list[str]) -> None:
     canary = "canary-7f3a9c-of-the-lazy-S-that-nobody-may-see"
     output.append(canary)
     forms: list[dict[str, str]] = [

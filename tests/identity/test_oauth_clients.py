@@ -12,7 +12,7 @@ from remuda.identity.oauth.clients import CLI, allows_redirect, seed_clients
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
-from tests.kit.identity.oauth import CALLBACK, App, OAuthEnvironment, answer, refusal
+from tests.kit.identity.oauth import CALLBACK, App, OAuthEnvironment, answer, rejection
 from tests.kit.identity.oauth_clients import CLIENTS, wanted
 from tests.kit.identity.resource_api import everywhere, member
 
@@ -31,7 +31,7 @@ def operator(oauth: OAuthEnvironment) -> Client:
     return oauth.mounted.ask(everywhere("operator@example.com", "identity:oauth2providers CRUD"))
 
 
-async def test_a_client_is_registered_and_logs_people_in_with_the_secret_that_is_shown_once(
+async def test_a_client_is_registered_and_logs_users_in_with_the_secret_that_is_shown_once(
     oauth: OAuthEnvironment,
 ) -> None:
     admin = operator(oauth)
@@ -57,7 +57,7 @@ async def test_a_rotated_secret_replaces_the_old_one(oauth: OAuthEnvironment) ->
     body = answer(await admin.post(f"{CLIENTS}/{old.id}/rotate"))
     new = App(old.id, body["status"]["clientSecret"])
     code = await oauth.code(ann, old)
-    assert refusal(await oauth.redeem(code, old)) == (401, "access_denied")
+    assert rejection(await oauth.redeem(code, old)) == (401, "access_denied")
     assert (await oauth.redeem(code, new)).status == 200
 
 
@@ -79,7 +79,7 @@ async def test_a_change_keeps_the_secret_unless_the_client_becomes_public(oauth:
     await oauth.log_in(ann, app)
     assert (await admin.put(path, wanted(), if_match='"stale"')).status == 412
     assert (await admin.put(path, wanted(isPublic=True))).status == 200
-    assert refusal(await oauth.redeem(await oauth.code(ann, app), app)) == (401, "access_denied")
+    assert rejection(await oauth.redeem(await oauth.code(ann, app), app)) == (401, "access_denied")
     await oauth.log_in(ann, App(app.id))
 
 
@@ -89,7 +89,7 @@ async def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing(oauth: OA
     app = App(body["metadata"]["id"], body["status"]["clientSecret"])
     tokens = await oauth.log_in(ann, app)
     assert (await admin.delete(f"{CLIENTS}/{app.id}")).status == 204
-    assert refusal(await oauth.refresh(tokens["refresh_token"], app)) == (401, "access_denied")
+    assert rejection(await oauth.refresh(tokens["refresh_token"], app)) == (401, "access_denied")
     assert (await admin.get(f"{CLIENTS}/{app.id}")).status == 404
     assert (await admin.delete(f"{CLIENTS}/{app.id}")).status == 404
 

@@ -16,7 +16,7 @@ from remuda.identity.tokens.jwt import ID
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import session_of_code
 from tests.kit.environment import options
-from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, App, OAuthEnvironment, answer, refusal, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, App, OAuthEnvironment, answer, rejection, said
 
 
 async def test_a_code_becomes_tokens(oauth: OAuthEnvironment) -> None:
@@ -50,14 +50,14 @@ async def test_a_client_may_prove_itself_in_the_header(oauth: OAuthEnvironment) 
     form = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     code = await oauth.code(ann, app)
     wrong = await oauth.token({**form, "code": code}, authorization=App(app.id, "wrong").basic)
-    assert refusal(wrong) == (401, "access_denied")
+    assert rejection(wrong) == (401, "access_denied")
     assert wrong.headers["www-authenticate"].startswith("Basic")
     both = await oauth.token({**form, "code": code, "client_secret": app.secret}, authorization=app.basic)
-    assert refusal(both) == (400, "invalid_request")
+    assert rejection(both) == (400, "invalid_request")
     other = await oauth.token({**form, "code": code, "client_id": "other"}, authorization=app.basic)
-    assert refusal(other) == (400, "invalid_request")
+    assert rejection(other) == (400, "invalid_request")
     broken = await oauth.token({**form, "code": code}, authorization="Basic §§")
-    assert refusal(broken) == (400, "invalid_request")
+    assert rejection(broken) == (400, "invalid_request")
     assert (await oauth.token({**form, "code": code}, authorization=app.basic)).status == 200
 
 
@@ -84,14 +84,14 @@ async def test_an_exchange_with_something_wrong_is_refused_and_changes_nothing(
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     form, expected = REFUSED[what]
-    assert refusal(await oauth.redeem(code, app, **form)) == expected
+    assert rejection(await oauth.redeem(code, app, **form)) == expected
     assert (await oauth.redeem(code, app)).status == 200
 
 
 async def test_a_code_of_another_client_is_refused(oauth: OAuthEnvironment) -> None:
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     code = await oauth.code(ann, app)
-    assert refusal(await oauth.redeem(code, other)) == (400, "invalid_grant")
+    assert rejection(await oauth.redeem(code, other)) == (400, "invalid_grant")
     assert (await oauth.redeem(code, app)).status == 200
 
 
@@ -99,14 +99,14 @@ async def test_a_code_lives_for_a_minute(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     oauth.clock.move(timedelta(minutes=1))
-    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    assert rejection(await oauth.redeem(code, app)) == (400, "invalid_grant")
 
 
 async def test_the_plain_method_compares_the_verifier_itself(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     for method in ("plain", ""):
         code = await oauth.code(ann, app, challenge=VERIFIER, challenge_method=method)
-        assert refusal(await oauth.redeem(code, app, code_verifier="another")) == (400, "invalid_client")
+        assert rejection(await oauth.redeem(code, app, code_verifier="another")) == (400, "invalid_client")
         assert (await oauth.redeem(code, app)).status == 200
 
 
@@ -115,16 +115,16 @@ async def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_take
 ) -> None:
     ann, app, public = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app(is_public=True)
     code = await oauth.code(ann, app, challenge="", challenge_method="")
-    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_client")  # a downgrade
+    assert rejection(await oauth.redeem(code, app)) == (400, "invalid_client")  # a downgrade
     assert (await oauth.redeem(code, app, code_verifier=None)).status == 200
     code = await oauth.code(ann, public, challenge="", challenge_method="")
-    assert refusal(await oauth.redeem(code, public, code_verifier=None)) == (400, "invalid_client")
+    assert rejection(await oauth.redeem(code, public, code_verifier=None)) == (400, "invalid_client")
 
 
 async def test_a_public_client_needs_no_secret_and_has_none(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
     code = await oauth.code(ann, app)
-    assert refusal(await oauth.redeem(code, app, client_secret="guess")) == (401, "access_denied")
+    assert rejection(await oauth.redeem(code, app, client_secret="guess")) == (401, "access_denied")
     assert (await oauth.redeem(code, app)).status == 200
 
 
@@ -132,7 +132,7 @@ async def test_a_suspended_user_gets_no_tokens(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     code = await oauth.code(ann, app)
     await oauth.suspend(ann)
-    assert refusal(await oauth.redeem(code, app)) == (401, "access_denied")
+    assert rejection(await oauth.redeem(code, app)) == (401, "access_denied")
 
 
 async def test_a_code_that_comes_twice_ends_the_session_that_began_with_it(oauth: OAuthEnvironment) -> None:
@@ -141,9 +141,9 @@ async def test_a_code_that_comes_twice_ends_the_session_that_began_with_it(oauth
     tokens = answer(await oauth.redeem(code, app))
     oauth.clock.move(timedelta(minutes=30))
     assert await oauth.is_good(tokens["access_token"])
-    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    assert rejection(await oauth.redeem(code, app)) == (400, "invalid_grant")
     assert not await oauth.is_good(tokens["access_token"])
-    assert refusal(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert rejection(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
 
 
 @options(seeds=40)
@@ -152,7 +152,7 @@ async def test_of_many_who_come_with_a_code_at_once_none_keeps_a_session(oauth: 
     code = await oauth.code(ann, app)
     replies = await asyncio.gather(*(oauth.redeem(code, app) for _ in range(4)))
     won = [answer(reply) for reply in replies if reply.status == 200]
-    lost = [refusal(reply) for reply in replies if reply.status != 200]
+    lost = [rejection(reply) for reply in replies if reply.status != 200]
     assert len(won) <= 1
     assert set(lost) == {(400, "invalid_grant")}
     for tokens in won:
@@ -166,9 +166,9 @@ async def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_
     codes, sessions, name = oauth.oauth.grants.codes, oauth.api.sessions, token_hash(code)
     records = TokenAudit(store=oauth.store, operation=TOKEN, trace_id="trace")
     await codes.use(await oauth.store.get(AuthorizationCode, name), ending=records.of_forced_end)
-    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    assert rejection(await oauth.redeem(code, app)) == (400, "invalid_grant")
     await sessions.begin(user=ann, client=app.id, code=name, refresh=sessions.new_refresh(code=name))
-    assert refusal(await oauth.redeem(code, app)) == (400, "invalid_grant")
+    assert rejection(await oauth.redeem(code, app)) == (400, "invalid_grant")
     assert await sessions.find(session_of_code(name)) is None
 
 
@@ -180,7 +180,7 @@ async def test_a_missing_grant_type_is_told_as_by_every_api_and_an_unknown_one_i
     assert "grant_type" in answer(missing)["error_description"]
     assert "trace_id" in answer(missing)
     unknown = await oauth.token({"grant_type": "password"})
-    assert refusal(unknown) == (400, "invalid_request")
+    assert rejection(unknown) == (400, "invalid_request")
     assert answer(unknown)["error_description"] == "token grant type is not supported"
 
 
@@ -193,5 +193,5 @@ async def test_nothing_is_taken_from_the_query(oauth: OAuthEnvironment, name: st
         body=b"grant_type=authorization_code",
         headers={"content_type": "application/x-www-form-urlencoded"},
     )
-    assert refusal(reply) == (400, "invalid_request")
+    assert rejection(reply) == (400, "invalid_request")
     assert answer(reply)["error_description"] == f"{name} must be supplied in the form body"

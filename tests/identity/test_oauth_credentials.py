@@ -13,7 +13,7 @@ from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, OAuthEnvironment, answer, refusal, said
+from tests.kit.identity.oauth import CALLBACK, ISSUER, VERIFIER, OAuthEnvironment, answer, rejection, said
 
 Key = ECKey | RSAKey | OKPKey
 
@@ -88,44 +88,44 @@ async def test_the_issuer_itself_is_an_audience_and_so_is_one_of_several(oauth: 
 @options(system_accounts=accounts())
 async def test_without_an_assertion_there_is_no_token(oauth: OAuthEnvironment) -> None:
     reply = await oauth.token({"grant_type": "client_credentials", "client_id": SERVICE})
-    assert refusal(reply) == (400, "invalid_request")
+    assert rejection(reply) == (400, "invalid_request")
     assert answer(reply)["error_description"] == "mTLS client verification failed: send client_assertion"
     wrong = await ask(oauth, assertion(oauth), client_assertion_type="urn:other")
-    assert refusal(wrong) == (400, "invalid_request")
+    assert rejection(wrong) == (400, "invalid_request")
 
 
 Make = Callable[[OAuthEnvironment], str]
 REFUSED: Mapping[str, Make] = {
-    "another key": lambda desk: assertion(desk, key=ECKey.generate_key("P-256")),
-    "another audience": lambda desk: assertion(desk, aud="https://other.example.com"),
-    "an end in the past": lambda desk: assertion(desk, exp=1),
-    "too long a life": lambda desk: assertion(desk, exp=int(desk.clock.now().timestamp()) + 600),
-    "no end": lambda desk: assertion(desk, exp=None),
-    "a beginning in the future": lambda desk: assertion(desk, nbf=int(desk.clock.now().timestamp()) + 30),
-    "no id": lambda desk: assertion(desk, jti=None),
-    "an empty id": lambda desk: assertion(desk, jti=""),
-    "another issuer": lambda desk: assertion(desk, iss="unikorn-compute"),
-    "a service without a key": lambda desk: assertion(desk, iss="unikorn-compute", sub="unikorn-compute"),
-    "an unknown service": lambda desk: assertion(desk, iss="nobody", sub="nobody"),
-    "a key of its own": lambda desk: assertion(desk, header={"jwk": KEY.as_dict(private=False)}),
-    "garbage": lambda _desk: "garbage",
-    "dots": lambda _desk: "..",
-    "too long": lambda desk: assertion(desk, note="x" * 9000),
+    "another key": lambda oauth: assertion(oauth, key=ECKey.generate_key("P-256")),
+    "another audience": lambda oauth: assertion(oauth, aud="https://other.example.com"),
+    "an end in the past": lambda oauth: assertion(oauth, exp=1),
+    "too long a life": lambda oauth: assertion(oauth, exp=int(oauth.clock.now().timestamp()) + 600),
+    "no end": lambda oauth: assertion(oauth, exp=None),
+    "a beginning in the future": lambda oauth: assertion(oauth, nbf=int(oauth.clock.now().timestamp()) + 30),
+    "no id": lambda oauth: assertion(oauth, jti=None),
+    "an empty id": lambda oauth: assertion(oauth, jti=""),
+    "another issuer": lambda oauth: assertion(oauth, iss="unikorn-compute"),
+    "a service without a key": lambda oauth: assertion(oauth, iss="unikorn-compute", sub="unikorn-compute"),
+    "an unknown service": lambda oauth: assertion(oauth, iss="nobody", sub="nobody"),
+    "a key of its own": lambda oauth: assertion(oauth, header={"jwk": KEY.as_dict(private=False)}),
+    "garbage": lambda _oauth: "garbage",
+    "dots": lambda _oauth: "..",
+    "too long": lambda oauth: assertion(oauth, note="x" * 9000),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
 @options(system_accounts=accounts())
 async def test_an_assertion_that_does_not_hold_is_refused(oauth: OAuthEnvironment, what: str) -> None:
-    assert refusal(await ask(oauth, REFUSED[what](oauth))) == (401, "access_denied")
+    assert rejection(await ask(oauth, REFUSED[what](oauth))) == (401, "access_denied")
 
 
 @options(system_accounts=accounts())
 async def test_an_unsigned_or_symmetric_assertion_is_refused(oauth: OAuthEnvironment) -> None:
     head, body, _ = assertion(oauth).split(".")
-    assert refusal(await ask(oauth, f"eyJhbGciOiJub25lIn0.{body}.")) == (401, "access_denied")
-    assert refusal(await ask(oauth, f"eyJhbGciOiJIUzI1NiJ9.{body}.AAAA")) == (401, "access_denied")
-    assert refusal(await ask(oauth, f"{head}.{body}.AAAA")) == (401, "access_denied")
+    assert rejection(await ask(oauth, f"eyJhbGciOiJub25lIn0.{body}.")) == (401, "access_denied")
+    assert rejection(await ask(oauth, f"eyJhbGciOiJIUzI1NiJ9.{body}.AAAA")) == (401, "access_denied")
+    assert rejection(await ask(oauth, f"{head}.{body}.AAAA")) == (401, "access_denied")
 
 
 @options(seeds=10, system_accounts=accounts())
@@ -134,7 +134,7 @@ async def test_an_assertion_counts_once_also_when_it_comes_twice_at_once(oauth: 
     replies = await asyncio.gather(*(ask(oauth, signed) for _ in range(3)))
     assert sorted(reply.status for reply in replies) == [200, 401, 401]
     oauth.clock.move(timedelta(seconds=30))
-    assert refusal(await ask(oauth, signed)) == (401, "access_denied")
+    assert rejection(await ask(oauth, signed)) == (401, "access_denied")
     assert (await ask(oauth, assertion(oauth))).status == 200
 
 
@@ -145,12 +145,12 @@ async def test_a_service_that_was_taken_out_of_the_configuration_has_no_good_tok
 
 
 @options(system_accounts=accounts())
-async def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of_its_own(
+async def test_a_registered_client_proves_itself_by_its_key_and_has_no_permissions_of_its_own(
     oauth: OAuthEnvironment,
 ) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app(public_key=public(KEY), secret_hash="")
     mine: dict[str, Any] = {"iss": app.id, "sub": app.id}
-    assert refusal(await ask(oauth, assertion(oauth, **mine))) == (400, "unauthorized_client")
+    assert rejection(await ask(oauth, assertion(oauth, **mine))) == (400, "unauthorized_client")
     form = {
         "grant_type": "authorization_code",
         "code": await oauth.code(ann, app),
@@ -159,7 +159,7 @@ async def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of
         "client_assertion_type": ASSERTION_TYPE,
     }
     service = {**form, "client_assertion": assertion(oauth)}
-    assert refusal(await oauth.token(service)) == (401, "access_denied")
+    assert rejection(await oauth.token(service)) == (401, "access_denied")
     other = {**form, "client_assertion": assertion(oauth, **mine), "client_id": "other"}
-    assert refusal(await oauth.token(other)) == (401, "access_denied")
+    assert rejection(await oauth.token(other)) == (401, "access_denied")
     assert (await oauth.token({**form, "client_assertion": assertion(oauth, **mine)})).status == 200

@@ -13,7 +13,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import PASSPORT
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal, said
+from tests.kit.identity.oauth import OAuthEnvironment, answer, rejection, said
 from tests.kit.identity.resource_api import OTHER_ORG
 
 
@@ -86,18 +86,18 @@ async def test_an_organization_or_project_is_written_in_only_if_it_is_within_rea
     assert (claims["org_id"], claims["project_id"]) == (mine, project)
     for organization in (theirs, OTHER_ORG, "not-an-id", "../etc"):
         reply = await exchange(oauth, token, x_organization_id=organization)
-        assert refusal(reply) == (400, "invalid_scope")
+        assert rejection(reply) == (400, "invalid_scope")
         assert answer(reply)["error_description"] == "organization not in scope"
     for other in (closed, foreign, oauth.new_id(), "Not An Id"):
         reply = await exchange(oauth, token, x_organization_id=mine, x_project_id=other)
-        assert refusal(reply) == (400, "invalid_scope")
+        assert rejection(reply) == (400, "invalid_scope")
         assert answer(reply)["error_description"] == "project not in scope"
-    await oauth.group(mine, "reader", users=[ann])  # which has rights in the whole organization
+    await oauth.group(mine, "reader", users=[ann])  # which has permissions in the whole organization
     assert (await passport(oauth, token, x_organization_id=mine, x_project_id=closed))["project_id"] == closed
 
 
 @options(platform_administrators=("root@example.com",))
-async def test_who_has_rights_everywhere_reaches_every_organization_and_project_that_exists(
+async def test_who_has_permissions_everywhere_reaches_every_organization_and_project_that_exists(
     oauth: OAuthEnvironment,
 ) -> None:
     org = await oauth.organization()
@@ -105,16 +105,16 @@ async def test_who_has_rights_everywhere_reaches_every_organization_and_project_
     token = await user_token(oauth, "root@example.com")
     claims = await passport(oauth, token, x_organization_id=org, x_project_id=project)
     assert (claims["org_id"], claims["project_id"]) == (org, project)
-    assert refusal(await exchange(oauth, token, x_organization_id=OTHER_ORG)) == (400, "invalid_scope")
+    assert rejection(await exchange(oauth, token, x_organization_id=OTHER_ORG)) == (400, "invalid_scope")
     missing = await exchange(oauth, token, x_organization_id=org, x_project_id=oauth.new_id())
-    assert refusal(missing) == (400, "invalid_scope")
+    assert rejection(missing) == (400, "invalid_scope")
 
 
 REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
     "no token": ({"subject_token": None}, "subject_token must be specified"),
     "no type": ({"subject_token_type": None}, "subject_token_type must be"),
     "another type": ({"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}, "subject_token_type must be"),
-    "another wish": ({"requested_token_type": "urn:other"}, "requested_token_type must be"),
+    "another request": ({"requested_token_type": "urn:other"}, "requested_token_type must be"),
     "an actor": ({"actor_token": "x"}, "actor_token is unsupported"),
     "an actor's type": ({"actor_token_type": ACCESS_TOKEN_TYPE}, "actor_token is unsupported"),
     "a project alone": ({"x_project_id": OTHER_ORG}, "x_project_id requires x_organization_id"),
@@ -128,14 +128,14 @@ REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
 async def test_a_request_with_something_wrong_is_refused(oauth: OAuthEnvironment, what: str) -> None:
     form, text = REFUSED[what]
     reply = await exchange(oauth, await user_token(oauth), **form)
-    assert refusal(reply) == (400, "invalid_request")
+    assert rejection(reply) == (400, "invalid_request")
     assert answer(reply)["error_description"].startswith(text)
 
 
 async def test_what_is_wanted_may_be_named_in_both_ways(oauth: OAuthEnvironment) -> None:
     token = await user_token(oauth)
-    for wish in (ACCESS_TOKEN_TYPE, PASSPORT_TYPE):
-        reply = await exchange(oauth, token, requested_token_type=wish)
+    for request in (ACCESS_TOKEN_TYPE, PASSPORT_TYPE):
+        reply = await exchange(oauth, token, requested_token_type=request)
         assert answer(reply)["issued_token_type"] == PASSPORT_TYPE
 
 
@@ -147,7 +147,7 @@ async def test_a_token_that_is_not_good_becomes_nothing(oauth: OAuthEnvironment)
     await oauth.suspend(ann)
     for token in (*bad, tokens["access_token"]):
         reply = await exchange(oauth, token)
-        assert refusal(reply) == (401, "access_denied")
+        assert rejection(reply) == (401, "access_denied")
         assert answer(reply)["error_description"] == "token validation failed"
 
 

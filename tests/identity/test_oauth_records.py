@@ -12,7 +12,7 @@ from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
 from remuda.store.objects import Metadata
 from tests.kit.environment import provided_by
-from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal, run_oauth
+from tests.kit.identity.oauth import OAuthEnvironment, answer, rejection, run_oauth
 
 ANN = "ann@example.com"
 PROVIDER = "d1111111-0000-4000-8000-000000000001"
@@ -72,7 +72,7 @@ async def test_a_refresh_token_that_comes_twice_is_on_record_as_refused(
     app = await oauth_records.app()
     tokens = await oauth_records.log_in(ann, app)
     await oauth_records.refresh(tokens["refresh_token"], app)
-    assert refusal(await oauth_records.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert rejection(await oauth_records.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
     assert await told(oauth_records, audit) == [BEGUN, BEGUN, ENDED]
 
 
@@ -83,7 +83,7 @@ async def test_a_code_that_comes_twice_leaves_a_record_of_the_session_that_it_en
     code = await oauth_records.code(ann, app)
     assert (await oauth_records.redeem(code, app)).status == 200
     for _ in range(2):
-        assert refusal(await oauth_records.redeem(code, app)) == (400, "invalid_grant")
+        assert rejection(await oauth_records.redeem(code, app)) == (400, "invalid_grant")
     assert await told(oauth_records, audit) == [BEGUN, ENDED], "it ended once"
 
 
@@ -95,11 +95,11 @@ async def test_a_session_whose_provider_is_gone_leaves_a_record_of_its_end(
     provider = await oauth_records.store.create(OAuth2Provider(metadata=Metadata(name=PROVIDER), spec=spec))
     tokens = await oauth_records.log_in(ann, app, provider=PROVIDER)
     await oauth_records.store.delete(OAuth2Provider, PROVIDER, uid=provider.uid)
-    assert refusal(await oauth_records.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert rejection(await oauth_records.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
     assert await told(oauth_records, audit) == [BEGUN, ENDED]
 
 
-async def test_a_session_that_has_lost_its_footing_leaves_a_record_of_its_end(
+async def test_a_session_that_has_lost_its_validity_leaves_a_record_of_its_end(
     oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
     app, now = await oauth_records.app(), oauth_records.clock.now()
@@ -108,7 +108,7 @@ async def test_a_session_that_has_lost_its_footing_leaves_a_record_of_its_end(
     )
     await oauth_records.store.create(BrowserLogin(metadata=Metadata(name="logged-out"), spec=spec))
     code = await oauth_records.code(ann, app, login="logged-out")
-    assert refusal(await oauth_records.redeem(code, app)) == (400, "invalid_grant")
+    assert rejection(await oauth_records.redeem(code, app)) == (400, "invalid_grant")
     assert await told(oauth_records, audit) == [BEGUN, ENDED]
 
 
@@ -134,7 +134,7 @@ async def test_an_operator_who_gives_a_token_back_is_named(
     assert msgspec.json.decode(entry.data)["actor"] == {"subject": ANN, "service": "operator root"}
 
 
-async def test_the_token_of_a_service_account_is_given_back_in_the_audit_of_its_organization(
+async def test_the_token_of_a_service_account_is_released_in_the_audit_of_its_organization(
     oauth: OAuthEnvironment,
 ) -> None:
     organization = await oauth.organization()

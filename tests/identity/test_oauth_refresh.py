@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from remuda.identity.kinds.tokens import Session
 from tests.kit.environment import options
-from tests.kit.identity.oauth import OAuthEnvironment, answer, refusal
+from tests.kit.identity.oauth import OAuthEnvironment, answer, rejection
 
 
 async def test_a_refresh_token_becomes_the_next_pair_without_an_id_token(oauth: OAuthEnvironment) -> None:
@@ -25,9 +25,9 @@ async def test_a_refresh_token_that_comes_twice_ends_the_session(oauth: OAuthEnv
     stolen = await oauth.log_in(ann, app)
     tokens = answer(await oauth.refresh(stolen["refresh_token"], app))
     reply = await oauth.refresh(stolen["refresh_token"], app)
-    assert refusal(reply) == (400, "invalid_grant")
+    assert rejection(reply) == (400, "invalid_grant")
     assert "reuse" in answer(reply)["error_description"]
-    assert refusal(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert rejection(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
     for each in (stolen, tokens):
         assert not await oauth.is_good(each["access_token"])
 
@@ -39,9 +39,9 @@ async def test_of_many_who_refresh_at_once_none_keeps_a_session(oauth: OAuthEnvi
     replies = await asyncio.gather(*(oauth.refresh(token, app) for _ in range(4)))
     won = [answer(reply) for reply in replies if reply.status == 200]
     assert len(won) == 1
-    assert {refusal(reply) for reply in replies if reply.status != 200} == {(400, "invalid_grant")}
+    assert {rejection(reply) for reply in replies if reply.status != 200} == {(400, "invalid_grant")}
     assert not await oauth.is_good(won[0]["access_token"])
-    assert refusal(await oauth.refresh(won[0]["refresh_token"], app)) == (400, "invalid_grant")
+    assert rejection(await oauth.refresh(won[0]["refresh_token"], app)) == (400, "invalid_grant")
     assert not (await oauth.store.list(Session)).items
 
 
@@ -49,11 +49,11 @@ async def test_another_client_a_wrong_secret_and_garbage_change_nothing(oauth: O
     ann, app, other = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     session, family, secret = token.split(".")
-    assert refusal(await oauth.refresh(token, other)) == (400, "invalid_grant")
-    assert refusal(await oauth.refresh(token, app, client_secret="wrong")) == (401, "access_denied")
+    assert rejection(await oauth.refresh(token, other)) == (400, "invalid_grant")
+    assert rejection(await oauth.refresh(token, app, client_secret="wrong")) == (401, "access_denied")
     for garbage in ("garbage", f"{session}.{family[::-1]}.{secret}", f"{session}.{family}", "..", "ä" * 100):
-        assert refusal(await oauth.refresh(garbage, app)) == (400, "invalid_grant")
-    assert refusal(await oauth.token({"grant_type": "refresh_token", **app.proof})) == (400, "invalid_request")
+        assert rejection(await oauth.refresh(garbage, app)) == (400, "invalid_grant")
+    assert rejection(await oauth.token({"grant_type": "refresh_token", **app.proof})) == (400, "invalid_request")
     assert (await oauth.refresh(token, app)).status == 200
 
 
@@ -62,7 +62,7 @@ async def test_a_refresh_widens_no_scope(oauth: OAuthEnvironment) -> None:
     tokens = await oauth.log_in(ann, app, scope="openid profile anything")
     assert tokens["scope"] == "openid"
     token = tokens["refresh_token"]
-    assert refusal(await oauth.refresh(token, app, scope="openid email")) == (400, "invalid_scope")
+    assert rejection(await oauth.refresh(token, app, scope="openid email")) == (400, "invalid_scope")
     assert answer(await oauth.refresh(token, app, scope="openid profile anything"))["scope"] == "openid"
 
 
@@ -81,11 +81,11 @@ async def test_a_refresh_token_expires(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     oauth.clock.move(timedelta(days=90))
-    assert refusal(await oauth.refresh(token, app)) == (400, "invalid_grant")
+    assert rejection(await oauth.refresh(token, app)) == (400, "invalid_grant")
 
 
 async def test_a_suspended_user_refreshes_nothing(oauth: OAuthEnvironment) -> None:
     ann, app = await oauth.user("ann@example.com"), await oauth.app()
     token = (await oauth.log_in(ann, app))["refresh_token"]
     await oauth.suspend(ann)
-    assert refusal(await oauth.refresh(token, app)) == (401, "access_denied")
+    assert rejection(await oauth.refresh(token, app)) == (401, "access_denied")

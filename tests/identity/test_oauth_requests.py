@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.oauth import ISSUER, App, OAuthEnvironment, answer, refusal
+from tests.kit.identity.oauth import ISSUER, App, OAuthEnvironment, answer, rejection
 
 AUTHZ = "https://unikorn-cloud.org/authz"
 
@@ -28,7 +28,7 @@ async def test_userinfo_tells_who_the_bearer_is(oauth: OAuthEnvironment) -> None
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer a b", "Basic abc", "Bearer garbage", "Bearer a.b.c"])
-async def test_userinfo_refuses_whoever_has_no_good_token(oauth: OAuthEnvironment, header: str) -> None:
+async def test_userinfo_rejects_whoever_has_no_good_token(oauth: OAuthEnvironment, header: str) -> None:
     sent = {"authorization": header} if header else {}
     for reply in (
         await oauth.anybody.get("/oauth2/v2/userinfo", **sent),
@@ -41,7 +41,7 @@ async def test_userinfo_refuses_whoever_has_no_good_token(oauth: OAuthEnvironmen
         assert answer(reply)["error_description"] == "authorization header not set"
 
 
-async def test_userinfo_refuses_two_tokens(oauth: OAuthEnvironment) -> None:
+async def test_userinfo_rejects_two_tokens(oauth: OAuthEnvironment) -> None:
     token = (await oauth.log_in(await oauth.user("ann@example.com"), await oauth.app()))["access_token"]
     reply = await oauth.post("/oauth2/v2/userinfo", {"access_token": token}, authorization=f"Bearer {token}")
     assert reply.status == 401
@@ -83,11 +83,11 @@ async def test_introspection_tells_whether_a_refresh_token_is_the_good_one(oauth
 async def test_introspection_is_for_those_who_can_prove_who_they_are(oauth: OAuthEnvironment) -> None:
     ann, app, public = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app(is_public=True)
     token = (await oauth.log_in(ann, app))["access_token"]
-    assert refusal(await introspect(oauth, token)) == (400, "invalid_request")
-    assert refusal(await introspect(oauth, token, App(app.id, "wrong"))) == (401, "access_denied")
-    assert refusal(await introspect(oauth, token, public)) == (400, "unauthorized_client")
-    assert refusal(await introspect(oauth, token, authorization=f"Bearer {token}")) == (401, "access_denied")
-    assert refusal(await introspect(oauth, token, authorization="Bearer garbage")) == (401, "access_denied")
+    assert rejection(await introspect(oauth, token)) == (400, "invalid_request")
+    assert rejection(await introspect(oauth, token, App(app.id, "wrong"))) == (401, "access_denied")
+    assert rejection(await introspect(oauth, token, public)) == (400, "unauthorized_client")
+    assert rejection(await introspect(oauth, token, authorization=f"Bearer {token}")) == (401, "access_denied")
+    assert rejection(await introspect(oauth, token, authorization="Bearer garbage")) == (401, "access_denied")
 
 
 async def revoke(oauth: OAuthEnvironment, token: str, app: App | None = None, **headers: str) -> Reply:
@@ -108,7 +108,7 @@ async def test_revoking_a_refresh_token_ends_the_session(oauth: OAuthEnvironment
     tokens = await oauth.log_in(ann, app)
     assert (await revoke(oauth, tokens["refresh_token"], app)).status == 200
     assert not await oauth.is_good(tokens["access_token"])
-    assert refusal(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
+    assert rejection(await oauth.refresh(tokens["refresh_token"], app)) == (400, "invalid_grant")
     assert (await revoke(oauth, tokens["refresh_token"], app)).status == 200
 
 
@@ -117,9 +117,9 @@ async def test_who_has_a_token_may_revoke_it_and_nobody_elses(oauth: OAuthEnviro
     hers, his = await oauth.log_in(ann, app), await oauth.log_in(bob, app)
     bearer = f"Bearer {his['access_token']}"
     for token in (hers["access_token"], hers["refresh_token"]):
-        assert refusal(await revoke(oauth, token, authorization=bearer)) == (400, "unauthorized_client")
-        assert refusal(await revoke(oauth, token, await oauth.app())) == (400, "unauthorized_client")
-        assert refusal(await revoke(oauth, token)) == (400, "invalid_request")
+        assert rejection(await revoke(oauth, token, authorization=bearer)) == (400, "unauthorized_client")
+        assert rejection(await revoke(oauth, token, await oauth.app())) == (400, "unauthorized_client")
+        assert rejection(await revoke(oauth, token)) == (400, "invalid_request")
     assert await oauth.is_good(hers["access_token"])
     assert (await revoke(oauth, his["access_token"], authorization=bearer)).status == 200
     assert not await oauth.is_good(his["access_token"])
@@ -155,5 +155,5 @@ async def test_the_documents_say_where_everything_is_and_only_what_is_true(oauth
 async def _assert_grants_are_known(oauth: OAuthEnvironment, grants: list[Any]) -> None:
     for grant in grants:
         reply = await oauth.token({"grant_type": grant})
-        assert refusal(reply) == (400, "invalid_request")
+        assert rejection(reply) == (400, "invalid_request")
         assert answer(reply)["error_description"] != "token grant type is not supported"

@@ -109,7 +109,7 @@ def test_a_password_of_twelve_characters_is_enough() -> None:
     check_password(Secret("\N{GRINNING FACE}" * 11 + "x"), JO)
 
 
-async def test_a_hash_of_other_parameters_is_made_again_at_the_next_login(logins: LoginEnvironment) -> None:
+async def test_a_hash_of_other_parameters_is_computed_again_at_the_next_login(logins: LoginEnvironment) -> None:
     jo = await logins.store.get(Password, user_id(JO))
     older = await hasher(Argon2Parameters(memory_kib=16, time_cost=1)).hash(Secret(PASSWORD))
     spec = msgspec.structs.replace(jo.spec, hash=older)

@@ -28,19 +28,22 @@ ELSEWHERE = "https://login.example"
 
 
 async def test_a_member_has_the_organization_blocks_of_its_groups_and_the_project_blocks_where_a_project_lists_them(
-    rights: PermissionEnvironment,
+    permissions: PermissionEnvironment,
 ) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme)
-    users, readers = await rights.group(acme, "user", users=[ann]), await rights.group(acme, "reader", users=[ann])
-    of_others = await rights.group(acme, "user")
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme)
+    users, readers = (
+        await permissions.group(acme, "user", users=[ann]),
+        await permissions.group(acme, "reader", users=[ann]),
+    )
+    of_others = await permissions.group(acme, "user")
     both, read, foreign = (
-        await rights.project(acme, users, readers),
-        await rights.project(acme, readers),
-        await rights.project(acme, of_others),
+        await permissions.project(acme, users, readers),
+        await permissions.project(acme, readers),
+        await permissions.project(acme, of_others),
     )
 
-    standing = await rights.standing(ann)
+    standing = await permissions.standing(ann)
 
     inside = OrganizationAccess(
         USER.organization | READER.organization, {both: USER.project | READER.project, read: READER.project}
@@ -50,66 +53,68 @@ async def test_a_member_has_the_organization_blocks_of_its_groups_and_the_projec
     assert standing.organizations == (acme,)
 
 
-async def test_organizations_do_not_see_into_each_other(rights: PermissionEnvironment) -> None:
-    acme, blue = await rights.organization("acme"), await rights.organization("blue")
-    ann = await rights.user("ann@example.com", acme, blue)
-    group = await rights.group(acme, "user", users=[ann])
-    await rights.project(blue, group)
-    mixed = await rights.store.get(Group, await rights.group(blue, "administrator"))
-    in_acme = (await rights.store.get(Group, group)).spec.user_ids
-    await rights.store.update(replace(mixed, spec=replace(mixed.spec, user_ids=in_acme)))
+async def test_organizations_do_not_see_into_each_other(permissions: PermissionEnvironment) -> None:
+    acme, blue = await permissions.organization("acme"), await permissions.organization("blue")
+    ann = await permissions.user("ann@example.com", acme, blue)
+    group = await permissions.group(acme, "user", users=[ann])
+    await permissions.project(blue, group)
+    mixed = await permissions.store.get(Group, await permissions.group(blue, "administrator"))
+    in_acme = (await permissions.store.get(Group, group)).spec.user_ids
+    await permissions.store.update(replace(mixed, spec=replace(mixed.spec, user_ids=in_acme)))
 
-    access = (await rights.standing(ann)).access
+    access = (await permissions.standing(ann)).access
 
     assert access.organizations[acme] == OrganizationAccess(USER.organization)
     assert access.organizations[blue] == OrganizationAccess(), "neither a foreign group nor a foreign membership"
 
 
-async def test_an_organization_in_which_one_has_no_rights_is_still_named(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme)
-    assert (await rights.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
+async def test_an_organization_in_which_one_has_no_permissions_is_still_named(
+    permissions: PermissionEnvironment,
+) -> None:
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme)
+    assert (await permissions.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
 
 
 @pytest.mark.parametrize("state", ["pending", "suspended"])
-async def test_only_an_active_membership_counts(rights: PermissionEnvironment, state: str) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com")
-    await rights.membership(ann, acme, state)  # type: ignore[arg-type]  # one of the states
-    await rights.group(acme, "administrator", users=[ann])
-    standing = await rights.standing(ann)
+async def test_only_an_active_membership_counts(permissions: PermissionEnvironment, state: str) -> None:
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com")
+    await permissions.membership(ann, acme, state)  # type: ignore[arg-type]  # one of the states
+    await permissions.group(acme, "administrator", users=[ann])
+    standing = await permissions.standing(ann)
     assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
-async def test_only_an_active_user_is_anybody(rights: PermissionEnvironment) -> None:
-    ann = await rights.user("ann@example.com")
+async def test_only_an_active_user_is_anybody(permissions: PermissionEnvironment) -> None:
+    ann = await permissions.user("ann@example.com")
     with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
-        await rights.standing(await rights.suspend(ann))
+        await permissions.standing(await permissions.suspend(ann))
 
 
 async def test_a_membership_whose_organization_is_gone_does_not_stand_in_the_way_of_others(
-    rights: PermissionEnvironment,
+    permissions: PermissionEnvironment,
 ) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme, rights.new_id())
-    assert (await rights.standing(ann)).organizations == (acme,)
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme, permissions.new_id())
+    assert (await permissions.standing(ann)).organizations == (acme,)
 
 
-async def test_a_role_that_is_gone_allows_nothing_and_the_others_stay(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme)
-    await rights.group(acme, "reader", "never-was", users=[ann])
-    assert (await rights.standing(ann)).access.organizations[acme].permissions == READER.organization
-    await rights.remove(Role, role_id("reader"))
-    assert (await rights.standing(ann)).access.organizations[acme].permissions == set()
+async def test_a_role_that_is_gone_allows_nothing_and_the_others_stay(permissions: PermissionEnvironment) -> None:
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme)
+    await permissions.group(acme, "reader", "never-was", users=[ann])
+    assert (await permissions.standing(ann)).access.organizations[acme].permissions == READER.organization
+    await permissions.remove(Role, role_id("reader"))
+    assert (await permissions.standing(ann)).access.organizations[acme].permissions == set()
 
 
-async def test_groups_never_give_what_a_role_allows_everywhere(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme)
-    group = await rights.group(acme, "platform-administrator", users=[ann])
-    await rights.project(acme, group)
-    assert (await rights.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
+async def test_groups_never_give_what_a_role_allows_everywhere(permissions: PermissionEnvironment) -> None:
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme)
+    group = await permissions.group(acme, "platform-administrator", users=[ann])
+    await permissions.project(acme, group)
+    assert (await permissions.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
 
 
 @options(
@@ -120,82 +125,84 @@ async def test_groups_never_give_what_a_role_allows_everywhere(rights: Permissio
     },
     platform_administrators=("bob@example.com",),
 )
-async def test_a_binding_replaces_everything_that_groups_give(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann, bob = [await rights.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
-    await rights.group(acme, "administrator", users=[ann, bob])
-    standing = await rights.standing(ann)
+async def test_a_binding_replaces_everything_that_groups_give(permissions: PermissionEnvironment) -> None:
+    acme = await permissions.organization()
+    ann, bob = [await permissions.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
+    await permissions.group(acme, "administrator", users=[ann, bob])
+    standing = await permissions.standing(ann)
     assert standing.access == AccessList(everywhere=EXPECTED["platform-reader"].everywhere)
     assert standing.organizations == (acme,), "she is a member all the same"
     both = EXPECTED["platform-reader"].everywhere | EXPECTED["platform-administrator"].everywhere
-    assert (await rights.standing(bob)).access == AccessList(everywhere=both)
+    assert (await permissions.standing(bob)).access == AccessList(everywhere=both)
 
 
-async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme)
+async def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there(
+    permissions: PermissionEnvironment,
+) -> None:
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme)
     subject = Subject(id="ann@example.com", issuer=ELSEWHERE)
-    await rights.group(acme, "reader", subjects=[subject])
-    foreign = await rights.organization("foreign")
-    await rights.group(foreign, "administrator", subjects=[subject])
-    there = (await rights.standing(ann, issuer=ELSEWHERE)).access
+    await permissions.group(acme, "reader", subjects=[subject])
+    foreign = await permissions.organization("foreign")
+    await permissions.group(foreign, "administrator", subjects=[subject])
+    there = (await permissions.standing(ann, issuer=ELSEWHERE)).access
     assert there == AccessList(organizations={acme: OrganizationAccess(READER.organization)}), "members only"
     for issuer in ("", "uni", "https://other.example"):
-        assert (await rights.standing(ann, issuer=issuer)).access.organizations[acme] == OrganizationAccess()
+        assert (await permissions.standing(ann, issuer=issuer)).access.organizations[acme] == OrganizationAccess()
 
 
-async def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organization(
-    rights: PermissionEnvironment,
+async def test_a_service_account_has_the_permissions_of_its_groups_in_its_one_organization(
+    permissions: PermissionEnvironment,
 ) -> None:
-    acme = await rights.organization()
-    robot = await rights.account(acme)
-    nothing = await rights.rights.of_account(robot)
+    acme = await permissions.organization()
+    robot = await permissions.account(acme)
+    nothing = await permissions.permissions.of_account(robot)
     assert (nothing.access, nothing.organizations) == (AccessList(), (acme,)), "not even the organization"
-    group = await rights.group(acme, "user", accounts=[robot])
-    project = await rights.project(acme, group)
+    group = await permissions.group(acme, "user", accounts=[robot])
+    project = await permissions.project(acme, group)
     inside = OrganizationAccess(USER.organization, {project: USER.project})
-    assert (await rights.rights.of_account(robot)).access == AccessList(organizations={acme: inside})
+    assert (await permissions.permissions.of_account(robot)).access == AccessList(organizations={acme: inside})
 
 
-async def test_a_service_account_whose_organization_is_gone_has_nothing(rights: PermissionEnvironment) -> None:
-    robot = await rights.account(rights.new_id())
-    await rights.group(robot.metadata.labels["unikorn-cloud.org/organization"], "user", accounts=[robot])
-    standing = await rights.rights.of_account(robot)
+async def test_a_service_account_whose_organization_is_gone_has_nothing(permissions: PermissionEnvironment) -> None:
+    robot = await permissions.account(permissions.new_id())
+    await permissions.group(robot.metadata.labels["unikorn-cloud.org/organization"], "user", accounts=[robot])
+    standing = await permissions.permissions.of_account(robot)
     assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
 async def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody(
-    rights: PermissionEnvironment,
+    permissions: PermissionEnvironment,
 ) -> None:
-    standing = await rights.rights.of_system("unikorn-compute")
+    standing = await permissions.permissions.of_system("unikorn-compute")
     assert standing.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
     with pytest.raises(Unauthenticated, match="service is not known"):
-        await rights.rights.of_system("unikorn-dispute")
+        await permissions.permissions.of_system("unikorn-dispute")
 
 
-async def test_every_change_shows_at_once(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann = await rights.user("ann@example.com", acme)
-    group = await rights.group(acme, "user", users=[ann])
-    project = await rights.project(acme, group)
+async def test_every_change_shows_at_once(permissions: PermissionEnvironment) -> None:
+    acme = await permissions.organization()
+    ann = await permissions.user("ann@example.com", acme)
+    group = await permissions.group(acme, "user", users=[ann])
+    project = await permissions.project(acme, group)
 
     async def inside() -> OrganizationAccess | None:
-        return (await rights.standing(ann)).access.organizations.get(acme)
+        return (await permissions.standing(ann)).access.organizations.get(acme)
 
     whole = OrganizationAccess(USER.organization, {project: USER.project})
     assert await inside() == whole
-    found = await rights.store.get(Project, project)
-    found = await rights.store.update(replace(found, spec=replace(found.spec, group_ids=())))
+    found = await permissions.store.get(Project, project)
+    found = await permissions.store.update(replace(found, spec=replace(found.spec, group_ids=())))
     assert await inside() == OrganizationAccess(USER.organization)
-    await rights.store.update(replace(found, spec=replace(found.spec, group_ids=(group,))))
+    await permissions.store.update(replace(found, spec=replace(found.spec, group_ids=(group,))))
     assert await inside() == whole
-    changed = await rights.store.get(Group, group)
-    changed = await rights.store.update(replace(changed, spec=replace(changed.spec, role_ids=())))
+    changed = await permissions.store.get(Group, group)
+    changed = await permissions.store.update(replace(changed, spec=replace(changed.spec, role_ids=())))
     assert await inside() == OrganizationAccess()
-    await rights.remove(Group, group)
+    await permissions.remove(Group, group)
     assert await inside() == OrganizationAccess()
-    (membership,) = (await rights.store.list(OrganizationUser)).items
-    await rights.store.update(replace(membership, spec=replace(membership.spec, state="suspended")))
+    (membership,) = (await permissions.store.list(OrganizationUser)).items
+    await permissions.store.update(replace(membership, spec=replace(membership.spec, state="suspended")))
     assert await inside() is None
 
 
@@ -211,12 +218,12 @@ def test_what_was_worked_out_while_something_changed_is_not_kept() -> None:
         run_permissions(scenario, seed=seed)
 
 
-async def test_asking_again_reads_nothing(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    ann, robot = await rights.user("ann@example.com", acme), await rights.account(acme)
-    first = (await rights.standing(ann), await rights.rights.of_account(robot))
-    await rights.store.close()
-    again = (await rights.standing(ann), await rights.rights.of_account(robot))
+async def test_asking_again_reads_nothing(permissions: PermissionEnvironment) -> None:
+    acme = await permissions.organization()
+    ann, robot = await permissions.user("ann@example.com", acme), await permissions.account(acme)
+    first = (await permissions.standing(ann), await permissions.permissions.of_account(robot))
+    await permissions.store.close()
+    again = (await permissions.standing(ann), await permissions.permissions.of_account(robot))
     assert all(one is other for one, other in zip(first, again, strict=True))
 
 
@@ -290,7 +297,7 @@ def test_any_system_gives_what_a_second_reckoning_says(plan: Plan, *, is_account
             at_home = replace_memberships(plan, {0: "active"})
             is_in_a_group = any(home == 0 and is_in for home, _, is_in in plan.groups)
             wanted = expected(at_home, organizations, projects) if is_in_a_group else AccessList()
-            assert (await permissions.rights.of_account(robot)).access == wanted
+            assert (await permissions.permissions.of_account(robot)).access == wanted
         else:
             assert (await permissions.standing(ann)).access == expected(plan, organizations, projects)
 
@@ -341,17 +348,17 @@ def test_the_cost_is_that_of_ones_own_memberships() -> None:
     assert found[0] == found[1]
 
 
-async def test_who_or_what_is_being_deleted_gives_nothing_any_more(rights: PermissionEnvironment) -> None:
-    acme = await rights.organization()
-    robot = await rights.account(acme)
+async def test_who_or_what_is_being_deleted_gives_nothing_any_more(permissions: PermissionEnvironment) -> None:
+    acme = await permissions.organization()
+    robot = await permissions.account(acme)
     kept = replace(robot, metadata=replace(robot.metadata, finalizers=("example.com/kept",)))
-    robot = await rights.store.update(kept)
-    await rights.remove(ServiceAccount, robot.name)
+    robot = await permissions.store.update(kept)
+    await permissions.remove(ServiceAccount, robot.name)
     with pytest.raises(Unauthenticated, match="service account not found"):
-        await rights.rights.of_account(await rights.store.get(ServiceAccount, robot.name))
-    ann = await rights.user("ann@example.com", acme)
-    group = await rights.store.get(Group, await rights.group(acme, "user", users=[ann]))
-    await rights.store.update(replace(group, metadata=replace(group.metadata, finalizers=("example.com/kept",))))
-    await rights.remove(Group, group.name)
-    access = (await rights.standing(ann)).access
+        await permissions.permissions.of_account(await permissions.store.get(ServiceAccount, robot.name))
+    ann = await permissions.user("ann@example.com", acme)
+    group = await permissions.store.get(Group, await permissions.group(acme, "user", users=[ann]))
+    await permissions.store.update(replace(group, metadata=replace(group.metadata, finalizers=("example.com/kept",))))
+    await permissions.remove(Group, group.name)
+    access = (await permissions.standing(ann)).access
     assert access == AccessList(organizations={acme: OrganizationAccess()})

@@ -1,4 +1,4 @@
-"""What callers are told about roles and rights."""
+"""What callers are told about roles and permissions."""
 
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
@@ -26,7 +26,7 @@ from tests.kit.identity.resource_api import (
     IdentityApi,
     everywhere,
     member,
-    rights,
+    permission_set,
     run_identity_api,
 )
 from tests.kit.simulation.runner import World
@@ -35,12 +35,12 @@ OURS = IdentityApi[Permissions]
 ROLES = f"/api/v1/organizations/{ORG}/roles"
 
 
-def rights_api(_world: World, store: SqliteStore) -> Permissions:
+def permission_service(_world: World, store: SqliteStore) -> Permissions:
     return Permissions(store=store, settings=IdentitySettings())
 
 
 def run_permissions_api(test: Callable[[OURS], Coroutine[Any, Any, None]]) -> None:
-    run_identity_api(rights_api, api.ROUTES, test)
+    run_identity_api(permission_service, api.ROUTES, test)
 
 
 permissions_api = provided_by(run_permissions_api)
@@ -98,7 +98,7 @@ ANN = replace(
     access=AccessList(
         organizations={
             OTHER_ORG: OrganizationAccess(),
-            ORG: OrganizationAccess(rights("b:b RC, a:a R"), {PROJECT: rights("c:c DU")}),
+            ORG: OrganizationAccess(permission_set("b:b RC, a:a R"), {PROJECT: permission_set("c:c DU")}),
         }
     ),
 )
@@ -119,7 +119,7 @@ async def test_callers_are_told_what_they_may_do_and_nothing_that_is_empty(permi
     assert (reply.status, reply.json) == (200, UNSCOPED), "a foreign organization is no fault, and adds nothing"
 
 
-async def test_whoever_has_rights_everywhere_is_told_those_alone(permissions_api: OURS) -> None:
+async def test_whoever_has_permissions_everywhere_is_told_those_alone(permissions_api: OURS) -> None:
     told = {"global": [{"name": "a:a", "operations": ["read"]}]}
     for path in ("/api/v1/acl", f"/api/v1/organizations/{ORG}/acl"):
         assert (await permissions_api.ask(everywhere("ann@example.com", "a:a R")).get(path)).json == told
@@ -132,7 +132,7 @@ async def test_an_id_that_is_none_is_told_before_anybody_is_asked_for(permission
         assert (await permissions_api.ask(None).get(f"/api/v1/organizations/nonsense/{path}")).status == 400
 
 
-@pytest.mark.parametrize("access", [ANN.access, AccessList(rights("a:a RU")), AccessList()])
+@pytest.mark.parametrize("access", [ANN.access, AccessList(permission_set("a:a RU")), AccessList()])
 def test_an_access_list_comes_back_from_the_wire_as_it_was(access: AccessList) -> None:
     assert access_of(read_acl(access)) == access
     assert access_of(AclRead()) == AccessList()

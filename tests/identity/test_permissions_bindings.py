@@ -13,7 +13,7 @@ from remuda.kernel.errors import Invalid
 from tests.kit.environment import options
 from tests.kit.identity.builtin_roles import EXPECTED
 from tests.kit.identity.permissions import PermissionEnvironment, run_permissions
-from tests.kit.identity.resource_api import rights
+from tests.kit.identity.resource_api import permission_set
 
 OURS = "https://identity.example"
 OTHERS = "https://login.example/"
@@ -64,10 +64,10 @@ def group(name: str, *roles: str, issuer: str = OTHERS) -> dict[str, Any]:
     ],
 )
 async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
-    rights: PermissionEnvironment, settings: dict[str, Any], sentence: str
+    permissions: PermissionEnvironment, settings: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(Invalid, match=sentence):
-        Permissions(store=rights.store, settings=IdentitySettings(issuer=OURS, **settings))
+        Permissions(store=permissions.store, settings=IdentitySettings(issuer=OURS, **settings))
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ async def test_a_configuration_that_binds_wrongly_is_refused_when_it_is_read(
     ],
 )
 @options(lambda settings: settings)
-async def test_a_role_that_there_is_not_is_refused_at_the_start(rights: PermissionEnvironment, place: str) -> None:
+async def test_a_role_that_there_is_not_is_refused_at_the_start(permissions: PermissionEnvironment, place: str) -> None:
     known = "administrator, auditor, compute-service"
     with pytest.raises(Invalid, match=f"{place} names the role plattform-reader, which does not exist: .*{known}"):
-        await rights.rights.check()
+        await permissions.permissions.check()
 
 
 @options(**user("ann@example.com", "night-watch"))
-async def test_the_defaults_and_an_operators_own_role_are_fine_at_the_start(rights: PermissionEnvironment) -> None:
-    await rights.role("night-watch", RoleScopes())
-    await rights.rights.check()
+async def test_the_defaults_and_an_operators_own_role_are_fine_at_the_start(permissions: PermissionEnvironment) -> None:
+    await permissions.role("night-watch", RoleScopes())
+    await permissions.permissions.check()
 
 
 @pytest.mark.parametrize("resource", GUARDED)
@@ -104,53 +104,53 @@ def test_a_group_of_another_issuer_never_writes_to_who_may_do_what(resource: str
             "x", issuer=OTHERS, groups=["ops"]
         )
         assert role.spec.scopes.everywhere == grants
-        assert standing.access.everywhere == rights(f"identity:{resource} R, a:b RU")
+        assert standing.access.everywhere == permission_set(f"identity:{resource} R, a:b RU")
 
     late = IdentitySettings(**group("ops", "late"))
     run_permissions(scenario)
 
 
 @options(lambda: {**user("*", "platform-administrator")})
-async def test_what_is_bound_to_everybody_only_reads(rights: PermissionEnvironment) -> None:
+async def test_what_is_bound_to_everybody_only_reads(permissions: PermissionEnvironment) -> None:
 
     assert any(len(grant.operations) > 1 for grant in BUILT_IN["platform-administrator"].scopes.everywhere)
-    ann = await rights.user("ann@example.com")
+    ann = await permissions.user("ann@example.com")
     everything = EXPECTED["platform-administrator"].everywhere
-    access = (await rights.standing(ann, issuer=OTHERS)).access
+    access = (await permissions.standing(ann, issuer=OTHERS)).access
     assert access.everywhere == {each for each in everything if each.verb == "read"}
-    assert not (await rights.standing(ann)).access.everywhere, "she did not come from there"
+    assert not (await permissions.standing(ann)).access.everywhere, "she did not come from there"
 
 
 @options(**user("ann@example.com", "platform-reader"))
-async def test_an_issuer_speaks_for_its_own_users_alone(rights: PermissionEnvironment) -> None:
-    ann = await rights.user("ann@example.com")
+async def test_an_issuer_speaks_for_its_own_users_alone(permissions: PermissionEnvironment) -> None:
+    ann = await permissions.user("ann@example.com")
     bound = EXPECTED["platform-reader"].everywhere
     for issuer, expected in [(OTHERS, bound), (OTHERS.rstrip("/"), set()), ("uni", set()), ("", set())]:
-        assert (await rights.standing(ann, issuer=issuer)).access.everywhere == expected
+        assert (await permissions.standing(ann, issuer=issuer)).access.everywhere == expected
 
 
 @pytest.mark.parametrize("issuer", ["uni", OURS])
 @options(lambda issuer: user("ann@example.com", "platform-reader", issuer=issuer), issuer=OURS)
-async def test_our_own_issuer_goes_by_its_short_name_and_by_its_url(rights: PermissionEnvironment) -> None:
-    ann = await rights.user("Ann@Example.com")
+async def test_our_own_issuer_goes_by_its_short_name_and_by_its_url(permissions: PermissionEnvironment) -> None:
+    ann = await permissions.user("Ann@Example.com")
     for shown in ("", "uni", OURS):
-        access = (await rights.standing(ann, issuer=shown)).access
+        access = (await permissions.standing(ann, issuer=shown)).access
         assert access.everywhere == EXPECTED["platform-reader"].everywhere
-    assert not (await rights.standing(ann, issuer=OTHERS)).access.everywhere
+    assert not (await permissions.standing(ann, issuer=OTHERS)).access.everywhere
 
 
 @options(**group("Ops", "platform-reader"))
-async def test_group_names_are_compared_letter_by_letter(rights: PermissionEnvironment) -> None:
-    ann = await rights.user("ann@example.com")
-    assert (await rights.standing(ann, issuer=OTHERS, groups=["dev", "Ops"])).access.everywhere
-    assert not (await rights.standing(ann, issuer=OTHERS, groups=["ops"])).access.everywhere
-    assert not (await rights.standing(ann, issuer="uni", groups=["Ops"])).access.everywhere
+async def test_group_names_are_compared_letter_by_letter(permissions: PermissionEnvironment) -> None:
+    ann = await permissions.user("ann@example.com")
+    assert (await permissions.standing(ann, issuer=OTHERS, groups=["dev", "Ops"])).access.everywhere
+    assert not (await permissions.standing(ann, issuer=OTHERS, groups=["ops"])).access.everywhere
+    assert not (await permissions.standing(ann, issuer="uni", groups=["Ops"])).access.everywhere
 
 
 @options(**user("ann@example.com", "platform-reader"))
 async def test_somebody_whom_only_an_issuer_knows_has_what_is_bound_and_nothing_else(
-    rights: PermissionEnvironment,
+    permissions: PermissionEnvironment,
 ) -> None:
-    bound = await rights.rights.of_outsider("ann@example.com", issuer=OTHERS)
+    bound = await permissions.permissions.of_outsider("ann@example.com", issuer=OTHERS)
     assert (bound.access.everywhere, bound.organizations) == (EXPECTED["platform-reader"].everywhere, ())
-    assert not (await rights.rights.of_outsider("bob@example.com", issuer=OTHERS)).access.everywhere
+    assert not (await permissions.permissions.of_outsider("bob@example.com", issuer=OTHERS)).access.everywhere

@@ -120,18 +120,18 @@ def test_whoever_has_more_may_give_no_less(access: AccessList, name: str) -> Non
     ],
 )
 async def test_every_role_that_is_asked_for_is_checked(
-    rights: PermissionEnvironment, holds: str, asked: list[str], error: type[RemudaError] | None, sentence: str
+    permissions: PermissionEnvironment, holds: str, asked: list[str], error: type[RemudaError] | None, sentence: str
 ) -> None:
     ids = [role_id(name) for name in asked]
     if error is None:
-        await rights.rights.check_grantable(holder(holds), ids, ORG)
+        await permissions.permissions.check_grantable(holder(holds), ids, ORG)
         return
     with pytest.raises(error) as caught:
-        await rights.rights.check_grantable(holder(holds), ids, ORG)
+        await permissions.permissions.check_grantable(holder(holds), ids, ORG)
     assert caught.value.message == sentence
 
 
 @pytest.mark.parametrize("odd", ["", "no id at all", "../roles", "x" * 300])
-async def test_what_is_no_id_is_no_role(rights: PermissionEnvironment, odd: str) -> None:
+async def test_what_is_no_id_is_no_role(permissions: PermissionEnvironment, odd: str) -> None:
     with pytest.raises(Malformed, match="does not exist"):
-        await rights.rights.check_grantable(holder("administrator"), [odd], ORG)
+        await permissions.permissions.check_grantable(holder("administrator"), [odd], ORG)

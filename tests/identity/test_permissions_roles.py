@@ -49,35 +49,35 @@ def test_a_platform_reader_reads_32_endpoints() -> None:
     assert len(EXPECTED["platform-reader"].everywhere) == 32
 
 
-async def test_every_role_is_stored_under_its_name(rights: PermissionEnvironment) -> None:
-    stored = (await rights.store.list(Role)).items
+async def test_every_role_is_stored_under_its_name(permissions: PermissionEnvironment) -> None:
+    stored = (await permissions.store.list(Role)).items
     assert {role.name: role.metadata.labels[NAME] for role in stored} == {IDS[name]: name for name in IDS}
     assert all(role.spec == BUILT_IN[role.metadata.labels[NAME]] for role in stored)
 
 
-async def test_a_second_start_writes_nothing(rights: PermissionEnvironment) -> None:
-    before = rights.store.change_counter([Role])
-    await seed_roles(rights.store)
-    assert rights.store.change_counter([Role]) == before
+async def test_a_second_start_writes_nothing(permissions: PermissionEnvironment) -> None:
+    before = permissions.store.change_counter([Role])
+    await seed_roles(permissions.store)
+    assert permissions.store.change_counter([Role]) == before
 
 
-async def test_a_role_that_is_not_what_this_release_says_is_mended_and_an_operators_own_stays(
-    rights: PermissionEnvironment,
+async def test_a_role_that_is_not_what_this_release_says_is_repaired_and_an_operators_own_stays(
+    permissions: PermissionEnvironment,
 ) -> None:
-    own = await rights.role("night-watch", RoleScopes(organization=(Grant(name="a:b", operations=("read",)),)))
-    reader = await rights.store.get(Role, IDS["reader"])
+    own = await permissions.role("night-watch", RoleScopes(organization=(Grant(name="a:b", operations=("read",)),)))
+    reader = await permissions.store.get(Role, IDS["reader"])
     widened = RoleScopes(everywhere=(Grant(name="identity:users", operations=("delete",)),))
     metadata = replace(reader.metadata, labels={NAME: "writer", "colour": "red"})
-    await rights.store.update(replace(reader, metadata=metadata, spec=replace(reader.spec, scopes=widened)))
-    await rights.remove(Role, IDS["auditor"])
+    await permissions.store.update(replace(reader, metadata=metadata, spec=replace(reader.spec, scopes=widened)))
+    await permissions.remove(Role, IDS["auditor"])
 
-    await seed_roles(rights.store)
+    await seed_roles(permissions.store)
 
-    mended = await rights.store.get(Role, IDS["reader"])
-    assert mended.spec == BUILT_IN["reader"]
-    assert mended.metadata.labels == {NAME: "reader", "colour": "red"}
-    assert (await rights.store.get(Role, IDS["auditor"])).spec == BUILT_IN["auditor"]
-    assert await rights.store.get(Role, own.name) == own
+    repaired = await permissions.store.get(Role, IDS["reader"])
+    assert repaired.spec == BUILT_IN["reader"]
+    assert repaired.metadata.labels == {NAME: "reader", "colour": "red"}
+    assert (await permissions.store.get(Role, IDS["auditor"])).spec == BUILT_IN["auditor"]
+    assert await permissions.store.get(Role, own.name) == own
 
 
 @options(seeds=5)

@@ -169,7 +169,7 @@ async def test_under_a_key_the_same_request_is_one_allocation_that_has_to_be_con
     assert (await client.get(row)).json["status"]["state"] == "confirmed"
 
 
-async def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed(quotas: IdentityApi[Quotas]) -> None:
+async def test_what_is_not_confirmed_in_time_is_rolled_back_and_can_be_renewed(quotas: IdentityApi[Quotas]) -> None:
     client = quotas.ask(SERVICE)
     row = f"{ROWS}/{await made(client, asked(servers=6), idempotency_key='operation-1')}"
     await settle(quotas.world, quotas.store, quotas.service, LIFE)

@@ -61,7 +61,7 @@ async def _renew(client: Client, row: str, token: int) -> int:
     return (await client.send("POST", f"{row}/renew", query={"fencingToken": str(token)})).status
 
 
-async def test_what_was_given_back_for_good_is_not_held_again_by_who_saw_its_owner_before(
+async def test_what_was_released_for_good_is_not_held_again_by_who_saw_its_owner_before(
     quotas: IdentityApi[Quotas],
 ) -> None:
     client = quotas.ask(SERVICE)
@@ -74,7 +74,7 @@ async def test_what_was_given_back_for_good_is_not_held_again_by_who_saw_its_own
 
 
 @pytest.mark.parametrize("tokens", [(None, 1), (1, 3, 2)], ids=str)
-async def test_that_it_was_given_back_before_does_not_matter(
+async def test_that_it_was_released_before_does_not_matter(
     quotas: IdentityApi[Quotas], tokens: tuple[int | None, ...]
 ) -> None:
     client = quotas.ask(SERVICE)

@@ -36,10 +36,10 @@ def test_callers_of_two_processes_see_one_ledger() -> None:
         history = History()
         world.invariants.append(invariant_of(store, ORG))
         processes = [service(store, world.clock, world.randomness, intent_lifetime=LIFE) for _ in range(2)]
-        desks = [quota_client(processes[number % 2], world.randomness, ORG, PROJECT) for number in range(5)]
+        services = [quota_client(processes[number % 2], world.randomness, ORG, PROJECT) for number in range(5)]
         callers = [
             Caller(f"caller-{number}", each, history, world.clock, world.randomness)
-            for number, each in enumerate(desks)
+            for number, each in enumerate(services)
         ]
         await crowd(callers, 12)
         history.check(LIMIT)

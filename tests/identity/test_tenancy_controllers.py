@@ -189,7 +189,7 @@ async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: Te
     await tenancy.confirm_absence()
 
 
-async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told(
+async def test_of_two_that_request_a_domain_at_once_one_has_it_and_the_other_is_told(
     tenancy: TenancyControllers,
 ) -> None:
     await make_platform_provider(tenancy.store)
@@ -202,12 +202,12 @@ async def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is
     owner = await organization_of_domain(tenancy.store, "acme.example")
     assert owner is not None
     loser = ({one, two} - {owner.name}).pop()
-    wish = (await tenancy.store.get(Organization, loser)).spec.domain
+    request = (await tenancy.store.get(Organization, loser)).spec.domain
     assert (await tenancy.available(Organization, owner.name)).status == "True"
     condition = await tenancy.available(Organization, loser)
     assert (condition.reason, condition.message) == (
         "DomainTaken",
-        f"another organization owns the domain {wish}",
+        f"another organization owns the domain {request}",
     )
     await tenancy.confirm_absence()
     assert (await tenancy.api.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202

@@ -28,7 +28,7 @@ from tests.kit.identity.tenancy import (
     make_user,
     organization,
     provider,
-    refusal,
+    rejection,
     service_account,
     stranger,
     system,
@@ -80,11 +80,11 @@ async def test_names_need_not_be_unique(tenancy: TenancyApi) -> None:
 async def test_making_and_removing_organizations_takes_the_right_everywhere(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     local = member("boss@example.com", home, "identity:organizations CRUD")
-    assert refusal(await tenancy.ask(local).post(ORGANIZATIONS, organization())) == forbidden(
+    assert rejection(await tenancy.ask(local).post(ORGANIZATIONS, organization())) == forbidden(
         "create", "organizations", NOWHERE
     )
     for name in (home, ABSENT):
-        assert refusal(await tenancy.ask(local).delete(f"{ORGANIZATIONS}/{name}")) == forbidden(
+        assert rejection(await tenancy.ask(local).delete(f"{ORGANIZATIONS}/{name}")) == forbidden(
             "delete", "organizations", NOWHERE
         )
 
@@ -101,7 +101,7 @@ async def test_an_organization_is_read_and_changed_by_those_who_may(tenancy: Ten
     assert metadata["modifiedTime"]
 
     plain = tenancy.ask(member("plain@example.com", home))
-    assert refusal(await plain.get(path)) == forbidden("read", "organizations")
+    assert rejection(await plain.get(path)) == forbidden("read", "organizations")
     assert (await plain.put(path, organization())).status == 403
 
 
@@ -110,13 +110,13 @@ async def test_a_foreign_organization_is_forbidden_whether_it_exists_or_not(tena
     boss = tenancy.ask(administrator(home))
     why = forbidden("read", "organizations", STRANGE_ORGANIZATION)
     for name in (other, ABSENT):
-        assert refusal(await boss.get(f"{ORGANIZATIONS}/{name}")) == why
+        assert rejection(await boss.get(f"{ORGANIZATIONS}/{name}")) == why
         assert (await boss.put(f"{ORGANIZATIONS}/{name}", organization())).status == 403
 
 
 async def test_an_absent_organization_is_not_found_by_those_who_may_read_all(tenancy: TenancyApi) -> None:
     client, path = tenancy.ask(PLATFORM), f"{ORGANIZATIONS}/{ABSENT}"
-    assert refusal(await client.get(path)) == (404, "resource not found")
+    assert rejection(await client.get(path)) == (404, "resource not found")
     assert (await client.put(path, organization())).status == 404
     assert (await client.delete(path)).status == 404
     assert (await client.get(f"{ORGANIZATIONS}/nonsense")).status == 400
@@ -200,7 +200,7 @@ async def test_organizations_of_somebody_else_take_the_right_to_read_all_users(t
     asked = {"email": "Me@Example.com"}
     assert ids(await tenancy.ask(PLATFORM).get(ORGANIZATIONS, asked)) == [home]
     assert ids(await tenancy.ask(member("me@example.com", home)).get(ORGANIZATIONS, asked)) == [home]
-    status, why = refusal(await tenancy.ask(READS_ALL).get(ORGANIZATIONS, asked))
+    status, why = rejection(await tenancy.ask(READS_ALL).get(ORGANIZATIONS, asked))
     assert status == 403
     assert "operation 'read' on endpoint 'identity:users'" in why
     local = member("boss@example.com", home, "identity:users CRUD")
@@ -277,8 +277,8 @@ async def test_a_domain_without_what_it_needs_is_refused_and_changes_nothing(
     wanted = {key: value for key, value in (with_domain()["spec"] | spec).items() if value is not None}
     body = {"metadata": {"name": "acme"}, "spec": wanted}
     for status, why in [
-        refusal(await tenancy.ask(PLATFORM).post(ORGANIZATIONS, body)),
-        refusal(await tenancy.ask(PLATFORM).put(f"{ORGANIZATIONS}/{home}", body)),
+        rejection(await tenancy.ask(PLATFORM).post(ORGANIZATIONS, body)),
+        rejection(await tenancy.ask(PLATFORM).put(f"{ORGANIZATIONS}/{home}", body)),
     ]:
         assert status == 422
         assert why.startswith(field)
@@ -308,7 +308,7 @@ async def test_a_domain_that_another_organization_has_is_refused(tenancy: Tenanc
         await client.post(ORGANIZATIONS, with_domain("Acme.Example")),
         await client.put(f"{ORGANIZATIONS}/{second}", with_domain()),
     ):
-        assert refusal(reply) == (
+        assert rejection(reply) == (
             422,
             "spec.domain belongs to another organization: choose another, or release it there.",
         )
@@ -331,7 +331,7 @@ async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: Tenan
     assert (await client.delete(path, if_match=now)).status == 202
 
 
-async def test_a_bad_body_is_refused_before_rights_are_asked(tenancy: TenancyApi) -> None:
+async def test_a_bad_body_is_refused_before_permissions_are_asked(tenancy: TenancyApi) -> None:
     anybody = tenancy.ask(stranger())
     assert (await anybody.post(ORGANIZATIONS, {"metadata": {"name": "acme"}})).status == 400
     assert (await anybody.post(ORGANIZATIONS, organization("-bad-"))).status == 400

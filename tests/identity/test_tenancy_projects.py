@@ -20,7 +20,7 @@ from tests.kit.identity.tenancy import (
     make_group,
     make_organization,
     project,
-    refusal,
+    rejection,
     service_account,
     stranger,
     system,
@@ -73,7 +73,7 @@ async def test_the_same_request_under_its_key_makes_one_project(tenancy: Tenancy
 async def test_a_project_takes_the_right_in_the_whole_organization(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     local = member("local@example.com", home, "", **{ABSENT.replace("-", "_"): "identity:projects CRUD"})
-    assert refusal(await tenancy.ask(local).post(projects_of(home), project())) == forbidden("create", "projects")
+    assert rejection(await tenancy.ask(local).post(projects_of(home), project())) == forbidden("create", "projects")
     assert (await tenancy.ask(administrator(home)).post(projects_of(ABSENT), project())).status == 403
     assert (await tenancy.ask(PLATFORM).post(projects_of(ABSENT), project())).status == 404
     assert (await tenancy.ask(None).post(projects_of(home), project())).status == 401
@@ -86,8 +86,8 @@ async def test_groups_that_are_not_there_or_somebody_elses_are_refused(tenancy: 
     boss = tenancy.ask(administrator(home))
     for group in (ABSENT, OTHER_GROUP, "nonsense", "../groups"):
         why = f"group ID {group} does not exist"
-        assert refusal(await boss.post(projects_of(home), project(group))) == (400, why)
-        assert refusal(await boss.put(f"{projects_of(home)}/{made_before}", project(group))) == (400, why)
+        assert rejection(await boss.post(projects_of(home), project(group))) == (400, why)
+        assert rejection(await boss.put(f"{projects_of(home)}/{made_before}", project(group))) == (400, why)
     (there,) = (await boss.get(projects_of(home))).json
     assert there["spec"] == {"groupIDs": []}
     assert (await boss.post(projects_of(home), {"metadata": {"name": "prod"}, "spec": {}})).status == 400
@@ -130,7 +130,7 @@ async def test_projects_of_a_foreign_organization_are_forbidden_and_those_of_an_
     inside = await make_project(tenancy, other)
     for who in (administrator(home), stranger()):
         for name in (other, ABSENT):
-            assert refusal(await tenancy.ask(who).get(projects_of(name))) == forbidden(
+            assert rejection(await tenancy.ask(who).get(projects_of(name))) == forbidden(
                 "read", "projects", STRANGE_ORGANIZATION
             )
             assert (await tenancy.ask(who).get(f"{projects_of(name)}/{inside}")).status == 403
@@ -143,7 +143,7 @@ async def test_a_project_of_another_organization_is_not_found_in_ones_own(tenanc
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     foreign = f"{projects_of(home)}/{await make_project(tenancy, other)}"
     boss = tenancy.ask(administrator(home))
-    assert refusal(await boss.get(foreign)) == (404, "resource not found")
+    assert rejection(await boss.get(foreign)) == (404, "resource not found")
     assert (await boss.put(foreign, project())).status == 404
     assert (await boss.delete(foreign)).status == 404
 
@@ -156,8 +156,8 @@ async def test_what_may_be_done_to_a_project_is_asked_in_that_project(tenancy: T
     path = f"{projects_of(home)}/{mine}"
     assert (await me.get(path)).status == 200
     assert (await me.put(path, project())).status == 200
-    assert refusal(await me.delete(path)) == forbidden("delete", "projects")
-    assert refusal(await me.get(f"{projects_of(home)}/{other}")) == forbidden("read", "projects", STRANGE_PROJECT)
+    assert rejection(await me.delete(path)) == forbidden("delete", "projects")
+    assert rejection(await me.get(f"{projects_of(home)}/{other}")) == forbidden("read", "projects", STRANGE_PROJECT)
 
 
 async def test_a_write_to_a_state_that_nobody_has_seen_is_refused(tenancy: TenancyApi) -> None:
@@ -205,8 +205,8 @@ async def test_references_are_for_those_who_have_the_right_and_for_projects_that
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     path = reference_at(f"{projects_of(home)}/{await make_project(tenancy, home)}")
     boss = tenancy.ask(administrator(home))
-    assert refusal(await boss.put(path)) == forbidden("create", "projects/references", STRANGE_PROJECT)
-    assert refusal(await boss.delete(path)) == forbidden("delete", "projects/references", STRANGE_PROJECT)
+    assert rejection(await boss.put(path)) == forbidden("create", "projects/references", STRANGE_PROJECT)
+    assert rejection(await boss.delete(path)) == forbidden("delete", "projects/references", STRANGE_PROJECT)
     foreign = reference_at(f"{projects_of(home)}/{await make_project(tenancy, other)}")
     absent = reference_at(f"{projects_of(home)}/{ABSENT}")
     for place in (foreign, absent):
@@ -238,7 +238,7 @@ async def test_what_is_no_reference_of_another_services_is_refused(tenancy: Tena
     assert (await tenancy.store.get(Project, name)).metadata.finalizers == (CONTROLLER_FINALIZER,)
 
 
-async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_one(tenancy: TenancyApi) -> None:
+async def test_a_project_that_goes_takes_no_new_reference_and_releases_an_old_one(tenancy: TenancyApi) -> None:
     home = await make_organization(tenancy)
     path = f"{projects_of(home)}/{await make_project(tenancy, home)}"
     region = tenancy.ask(REGION)
@@ -247,7 +247,7 @@ async def test_a_project_that_goes_takes_no_new_reference_and_lets_go_of_an_old_
         reply = await tenancy.ask(administrator(home)).delete(path)
         assert (reply.status, reply.body) == (202, b"")
     other = reference_at(path, "networks.region.unikorn-cloud.org/one")
-    status, why = refusal(await region.put(other))
+    status, why = rejection(await region.put(other))
     assert status == 400
     assert "being deleted" in why
     assert (await region.delete(other)).status == 204

@@ -18,7 +18,7 @@ from tests.kit.identity.tenancy import (
     make_organization,
     make_platform_provider,
     provider,
-    refusal,
+    rejection,
     stranger,
     with_domain,
 )
@@ -125,7 +125,7 @@ async def test_a_secret_is_in_no_byte_of_the_disk(tenancy: TenancyApi) -> None:
 async def test_an_issuer_that_cannot_be_trusted_is_refused(tenancy: TenancyApi, issuer: str) -> None:
     home = await make_organization(tenancy)
     boss = tenancy.ask(administrator(home))
-    status, why = refusal(await boss.post(providers_of(home), provider(issuer=issuer)))
+    status, why = rejection(await boss.post(providers_of(home), provider(issuer=issuer)))
     assert status == 422
     assert why.startswith("spec.issuer ")
     assert ids(await boss.get(providers_of(home))) == []
@@ -146,14 +146,14 @@ async def test_an_issuer_is_asked_over_https_or_on_this_machine(tenancy: Tenancy
     assert await made(tenancy, providers_of(home), provider(issuer=issuer), administrator(home))
 
 
-async def test_providers_take_rights_in_their_organization(tenancy: TenancyApi) -> None:
+async def test_providers_take_permissions_in_their_organization(tenancy: TenancyApi) -> None:
     home, other = await make_organization(tenancy), await make_organization(tenancy, "other")
     foreign = await made(tenancy, providers_of(other), provider())
     boss = tenancy.ask(administrator(home))
     plain = tenancy.ask(member("plain@example.com", home))
     path = providers_of(home)
     own = f"{path}/{await made(tenancy, path, provider())}"
-    assert refusal(await plain.get(path)) == forbidden("read", "oauth2providers")
+    assert rejection(await plain.get(path)) == forbidden("read", "oauth2providers")
     assert (await plain.post(path, provider())).status == 403
     assert (await plain.put(own, provider())).status == 403
     assert (await plain.delete(own)).status == 403

@@ -21,8 +21,8 @@ async def kid_of_new_token(oauth: OAuthEnvironment) -> str:
 
 @options(seeds=10)
 async def test_processes_that_start_at_once_have_one_key_between_them(oauth: OAuthEnvironment) -> None:
-    rooms = [oauth.new_api() for _ in range(5)]
-    found = await asyncio.gather(*(tokens.keys.current() for tokens in rooms))
+    resources = [oauth.new_api() for _ in range(5)]
+    found = await asyncio.gather(*(tokens.keys.current() for tokens in resources))
     assert len({each.kid for each in found}) == 1
     assert len((await oauth.store.get(SigningKey, NAME)).spec.private_keys) == 1
 
@@ -58,8 +58,8 @@ async def test_a_key_is_not_renewed_before_its_time(oauth: OAuthEnvironment) -> 
 async def test_processes_that_renew_at_once_make_one_key(oauth: OAuthEnvironment) -> None:
     await oauth.api.keys.current()
     oauth.clock.move(LIFE)
-    rooms = [oauth.new_api() for _ in range(4)]
-    ends = await asyncio.gather(*(tokens.keys.rotate() for tokens in rooms), return_exceptions=True)
+    resources = [oauth.new_api() for _ in range(4)]
+    ends = await asyncio.gather(*(tokens.keys.rotate() for tokens in resources), return_exceptions=True)
     assert all(isinstance(end, float | Conflict) for end in ends)
     assert len((await oauth.store.get(SigningKey, NAME)).spec.private_keys) == 2
 

@@ -98,11 +98,11 @@ async def test_of_many_who_refresh_at_once_at_most_one_succeeds_and_the_session_
 ) -> None:
     ann = await oauth.user("ann@example.com")
     session, refresh = await began(oauth, ann)
-    rooms = [oauth.api, *(oauth.new_api() for _ in range(3))]
+    resources = [oauth.api, *(oauth.new_api() for _ in range(3))]
     ends = await asyncio.gather(
-        *(tokens.sessions.refresh(session, refresh) for tokens in rooms), return_exceptions=True
+        *(tokens.sessions.refresh(session, refresh) for tokens in resources), return_exceptions=True
     )
-    assert [type(end) for end in ends].count(ReusedError) == len(rooms) - 1
+    assert [type(end) for end in ends].count(ReusedError) == len(resources) - 1
     (won,) = (end for end in ends if isinstance(end, tuple))
     assert await oauth.api.sessions.of_refresh(won[1]) is None
 

@@ -24,18 +24,18 @@ from tests.kit.identity.users import (
     GLOBAL,
     NOWHERE,
     SETTINGS,
-    People,
+    UserServices,
     account,
     administrator,
     make_group,
-    refusal,
+    rejection,
     robot,
     tidying,
     told,
 )
 
 
-async def is_good(api: IdentityApi[People], token: str) -> bool:
+async def is_good(api: IdentityApi[UserServices], token: str) -> bool:
     """Tell whether somebody stands behind a token."""
     tokens = api.service.accounts.tokens
     sessions = Sessions(
@@ -49,9 +49,9 @@ async def is_good(api: IdentityApi[People], token: str) -> bool:
     return True
 
 
-async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     body = {"metadata": {"name": "robot", "description": "sweeps"}, "spec": {"groupIDs": [group, group]}}
     made = told(await clerk.post(ACCOUNTS, body), 201)
     token = made["status"]["accessToken"]
@@ -61,56 +61,56 @@ async def test_a_new_account_shows_its_token_once_and_keeps_only_the_hash(people
     expiry = datetime.fromisoformat(made["status"]["expiry"])
     assert (
         timedelta(seconds=-1)
-        <= expiry - people.world.clock.now() - SETTINGS.service_account_token_lifetime
+        <= expiry - users_api.world.clock.now() - SETTINGS.service_account_token_lifetime
         <= timedelta()
     )
-    stored = await people.store.get(ServiceAccount, made["metadata"]["id"])
+    stored = await users_api.store.get(ServiceAccount, made["metadata"]["id"])
     assert stored.spec.access_token == token_hash(token)
-    assert (await people.service.accounts.tokens.verify(token)).sub == stored.name
-    assert await is_good(people, token)
+    assert (await users_api.service.accounts.tokens.verify(token)).sub == stored.name
+    assert await is_good(users_api, token)
     listed = told(await clerk.get(ACCOUNTS), 200)
     assert listed == [made | {"status": {"expiry": made["status"]["expiry"]}}]
 
 
-async def test_a_put_changes_names_and_groups_and_keeps_the_token(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
+async def test_a_put_changes_names_and_groups_and_keeps_the_token(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    one, two = await make_group(users_api.store, "one"), await make_group(users_api.store, "two")
     made = told(await clerk.post(ACCOUNTS, robot(one)), 201)
     path = f"{ACCOUNTS}/{made['metadata']['id']}"
     changed = told(await clerk.put(path, robot(two, name="android")), 200)
     assert (changed["metadata"]["name"], changed["spec"]["groupIDs"]) == ("android", [two])
     assert changed["status"] == {"expiry": made["status"]["expiry"]}
     assert told(await clerk.get(ACCOUNTS), 200) == [changed]
-    assert await is_good(people, made["status"]["accessToken"])
+    assert await is_good(users_api, made["status"]["accessToken"])
 
 
 @options(seeds=5)
 async def test_a_rotated_token_takes_the_place_of_the_old_one_at_once_and_the_old_one_is_revoked(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
+    clerk = users_api.ask(CLERK)
     made = told(await clerk.post(ACCOUNTS, robot()), 201)
     name, old = made["metadata"]["id"], made["status"]["accessToken"]
-    before = (await people.store.get(ServiceAccount, name)).spec
-    await people.world.clock.sleep(60)
+    before = (await users_api.store.get(ServiceAccount, name)).spec
+    await users_api.world.clock.sleep(60)
     rotated = told(await clerk.post(f"{ACCOUNTS}/{name}/rotate"), 200)
     new = rotated["status"]["accessToken"]
     assert rotated["status"]["expiry"] > made["status"]["expiry"]
-    assert not await is_good(people, old)
-    assert await is_good(people, new)
-    async with tidying(people) as tidied:
+    assert not await is_good(users_api, old)
+    assert await is_good(users_api, new)
+    async with tidying(users_api) as tidied:
         await tidied()
-    assert (await people.store.get(Revocation, before.token_id)).spec.expires == before.expiry
-    assert (await people.store.get(ServiceAccount, name)).spec.replaced == ()
-    assert await is_good(people, new)
+    assert (await users_api.store.get(Revocation, before.token_id)).spec.expires == before.expiry
+    assert (await users_api.store.get(ServiceAccount, name)).spec.replaced == ()
+    assert await is_good(users_api, new)
 
 
-async def test_an_account_may_rotate_itself_and_sees_only_itself(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_an_account_may_rotate_itself_and_sees_only_itself(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     own = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
     other = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
-    itself = people.ask(account(own))
+    itself = users_api.ask(account(own))
     seen = told(await itself.get(ACCOUNTS), 200)
     assert [(each["metadata"]["id"], each["spec"]["groupIDs"]) for each in seen] == [(own, [group])]
     assert told(await itself.post(f"{ACCOUNTS}/{own}/rotate"), 200)["status"]["accessToken"]
@@ -119,82 +119,84 @@ async def test_an_account_may_rotate_itself_and_sees_only_itself(people: Identit
         await itself.post(f"/api/v1/organizations/{OTHER_ORG}/serviceaccounts/{other}/rotate"),
         await itself.get(f"/api/v1/organizations/{OTHER_ORG}/serviceaccounts"),
         await itself.delete(f"{ACCOUNTS}/{own}"),
-        await people.ask(account(NOWHERE)).get(ACCOUNTS),
+        await users_api.ask(account(NOWHERE)).get(ACCOUNTS),
         await itself.post(f"/api/v1/organizations/{OTHER_ORG}/serviceaccounts/{own}/rotate"),
-        await people.ask(member(own)).get(ACCOUNTS),
+        await users_api.ask(member(own)).get(ACCOUNTS),
     ):
-        assert "operation is not allowed by rbac" in refusal(reply, 403)
+        assert "operation is not allowed by rbac" in rejection(reply, 403)
 
 
 @options(seeds=5)
 async def test_a_deleted_account_is_gone_with_its_token_which_is_revoked_and_groups_forget_it(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     made = told(await clerk.post(ACCOUNTS, robot(group)), 201)
     name = made["metadata"]["id"]
-    first = (await people.store.get(ServiceAccount, name)).spec.token_id
+    first = (await users_api.store.get(ServiceAccount, name)).spec.token_id
     told(await clerk.post(f"{ACCOUNTS}/{name}/rotate"), 200)
-    second = (await people.store.get(ServiceAccount, name)).spec.token_id
+    second = (await users_api.store.get(ServiceAccount, name)).spec.token_id
     reply = await clerk.delete(f"{ACCOUNTS}/{name}")
     assert (reply.status, reply.body) == (200, b"")
     assert told(await clerk.get(ACCOUNTS), 200) == []
-    assert not await is_good(people, made["status"]["accessToken"])
+    assert not await is_good(users_api, made["status"]["accessToken"])
     for again in (
         await clerk.delete(f"{ACCOUNTS}/{name}"),
         await clerk.put(f"{ACCOUNTS}/{name}", robot()),
         await clerk.post(f"{ACCOUNTS}/{name}/rotate"),
     ):
-        assert refusal(again, 404)
-    async with tidying(people) as tidied:
+        assert rejection(again, 404)
+    async with tidying(users_api) as tidied:
         await tidied()
-    assert (await people.store.get(Group, group)).spec.service_account_ids == ()
-    assert not (await people.store.list(ServiceAccount)).items
-    assert {each.name for each in (await people.store.list(Revocation)).items} == {first, second}
+    assert (await users_api.store.get(Group, group)).spec.service_account_ids == ()
+    assert not (await users_api.store.list(ServiceAccount)).items
+    assert {each.name for each in (await users_api.store.list(Revocation)).items} == {first, second}
 
 
 @options(seeds=5)
 async def test_the_accounts_of_an_organization_go_with_it_and_their_tokens_are_revoked(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    made = told(await people.ask(CLERK).post(ACCOUNTS, robot()), 201)
-    stored = await people.store.get(ServiceAccount, made["metadata"]["id"])
+    made = told(await users_api.ask(CLERK).post(ACCOUNTS, robot()), 201)
+    stored = await users_api.store.get(ServiceAccount, made["metadata"]["id"])
     assert stored.metadata.finalizers == (TOKENS_FINALIZER,)
-    organization = await people.store.get(Organization, ORG)
-    await people.store.delete(Organization, ORG, uid=organization.uid)
-    assert not await is_good(people, made["status"]["accessToken"])
-    async with tidying(people) as tidied:
+    organization = await users_api.store.get(Organization, ORG)
+    await users_api.store.delete(Organization, ORG, uid=organization.uid)
+    assert not await is_good(users_api, made["status"]["accessToken"])
+    async with tidying(users_api) as tidied:
         await tidied()
-    assert not (await people.store.list(ServiceAccount)).items
-    assert (await people.store.get(Revocation, stored.spec.token_id)).spec.expires == stored.spec.expiry
-    assert [each.name for each in (await people.store.list(Organization)).items] == [OTHER_ORG]
+    assert not (await users_api.store.list(ServiceAccount)).items
+    assert (await users_api.store.get(Revocation, stored.spec.token_id)).spec.expires == stored.spec.expiry
+    assert [each.name for each in (await users_api.store.list(Organization)).items] == [OTHER_ORG]
 
 
-async def test_accounts_come_into_powerful_groups_only_by_who_may_give_their_roles(people: IdentityApi[People]) -> None:
-    clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
-    powerful = await make_group(people.store, "powerful", ADMINISTRATOR)
-    assert refusal(await clerk.post(ACCOUNTS, robot(powerful)), 403) == "requested role cannot be granted"
+async def test_accounts_come_into_powerful_groups_only_by_who_may_give_their_roles(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk, admin = users_api.ask(CLERK), users_api.ask(await administrator(users_api.store))
+    powerful = await make_group(users_api.store, "powerful", ADMINISTRATOR)
+    assert rejection(await clerk.post(ACCOUNTS, robot(powerful)), 403) == "requested role cannot be granted"
     assert told(await clerk.get(ACCOUNTS), 200) == []
     name = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
-    assert refusal(await clerk.put(f"{ACCOUNTS}/{name}", robot(powerful)), 403)
+    assert rejection(await clerk.put(f"{ACCOUNTS}/{name}", robot(powerful)), 403)
     told(await admin.put(f"{ACCOUNTS}/{name}", robot(powerful)), 200)
     kept = told(await clerk.put(f"{ACCOUNTS}/{name}", robot(powerful, name="renamed")), 200)
     assert (kept["metadata"]["name"], kept["spec"]["groupIDs"]) == ("renamed", [powerful])
 
 
-async def test_wrong_input_is_refused_and_changes_nothing(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    assert refusal(await clerk.post(ACCOUNTS, robot(NOWHERE)), 400) == f"group ID {NOWHERE} does not exist"
+async def test_wrong_input_is_refused_and_changes_nothing(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    assert rejection(await clerk.post(ACCOUNTS, robot(NOWHERE)), 400) == f"group ID {NOWHERE} does not exist"
     twice = {"name": "robot", "tags": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]}
-    assert refusal(await clerk.post(ACCOUNTS, robot() | {"metadata": twice}), 422)
-    assert refusal(await clerk.post(ACCOUNTS, {"metadata": {"name": "robot"}, "spec": {}}), 400)
-    assert not (await people.store.list(ServiceAccount)).items
+    assert rejection(await clerk.post(ACCOUNTS, robot() | {"metadata": twice}), 422)
+    assert rejection(await clerk.post(ACCOUNTS, {"metadata": {"name": "robot"}, "spec": {}}), 400)
+    assert not (await users_api.store.list(ServiceAccount)).items
 
 
-async def test_who_may_not_is_told_which_right_is_missing(people: IdentityApi[People]) -> None:
-    name = told(await people.ask(CLERK).post(ACCOUNTS, robot()), 201)["metadata"]["id"]
-    nobody = people.ask(member("nobody@example.com", text="identity:users R"))
+async def test_who_may_not_is_told_which_right_is_missing(users_api: IdentityApi[UserServices]) -> None:
+    name = told(await users_api.ask(CLERK).post(ACCOUNTS, robot()), 201)["metadata"]["id"]
+    nobody = users_api.ask(member("nobody@example.com", text="identity:users R"))
     for verb, reply in {
         "read": await nobody.get(ACCOUNTS),
         "create": await nobody.post(ACCOUNTS, robot()),
@@ -202,14 +204,14 @@ async def test_who_may_not_is_told_which_right_is_missing(people: IdentityApi[Pe
         "delete": await nobody.delete(f"{ACCOUNTS}/{name}"),
     }.items():
         expected = f"operation '{verb}' on endpoint 'identity:serviceaccounts' is not permitted"
-        assert expected in refusal(reply, 403)
+        assert expected in rejection(reply, 403)
     rotate = await nobody.post(f"{ACCOUNTS}/{name}/rotate")
-    assert "operation 'update' on endpoint 'identity:serviceaccounts'" in refusal(rotate, 403)
-    assert refusal(await people.ask(None).get(ACCOUNTS), 401)
+    assert "operation 'update' on endpoint 'identity:serviceaccounts'" in rejection(rotate, 403)
+    assert rejection(await users_api.ask(None).get(ACCOUNTS), 401)
 
 
-async def test_an_organization_or_account_that_is_not_there_is_not_found(people: IdentityApi[People]) -> None:
-    root, nowhere = people.ask(GLOBAL), f"/api/v1/organizations/{NOWHERE}/serviceaccounts"
+async def test_an_organization_or_account_that_is_not_there_is_not_found(users_api: IdentityApi[UserServices]) -> None:
+    root, nowhere = users_api.ask(GLOBAL), f"/api/v1/organizations/{NOWHERE}/serviceaccounts"
     for reply in (
         await root.get(nowhere),
         await root.post(nowhere, robot()),
@@ -217,35 +219,35 @@ async def test_an_organization_or_account_that_is_not_there_is_not_found(people:
         await root.post(f"{ACCOUNTS}/{NOWHERE}/rotate"),
         await root.delete(f"{ACCOUNTS}/{NOWHERE}"),
     ):
-        assert refusal(reply, 404)
+        assert rejection(reply, 404)
     theirs = told(await root.post(f"/api/v1/organizations/{OTHER_ORG}/serviceaccounts", robot()), 201)
-    assert refusal(await root.delete(f"{ACCOUNTS}/{theirs['metadata']['id']}"), 404)
+    assert rejection(await root.delete(f"{ACCOUNTS}/{theirs['metadata']['id']}"), 404)
 
 
-async def test_a_token_is_shown_to_nobody_who_asks_again(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_a_token_is_shown_to_nobody_who_asks_again(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
     told(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 201)
-    assert "not stored" in refusal(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 409)
+    assert "not stored" in rejection(await clerk.post(ACCOUNTS, robot(), idempotency_key="once"), 409)
     context = Context(principal=CLERK, operation=NOWHERE)
     wanted = AccountWrite(metadata=MetadataWrite(name="robot"), spec=AccountSpecWire(group_ids=()))
-    await people.service.accounts.create(context, ORG, wanted)
+    await users_api.service.accounts.create(context, ORG, wanted)
     with pytest.raises(ResponseNotStored):
-        await people.service.accounts.create(context, ORG, wanted)
-    assert len((await people.store.list(ServiceAccount)).items) == 2
+        await users_api.service.accounts.create(context, ORG, wanted)
+    assert len((await users_api.store.list(ServiceAccount)).items) == 2
 
 
 @options(seeds=5)
 async def test_of_many_rotations_at_once_one_token_is_good_and_all_others_are_revoked(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
+    clerk = users_api.ask(CLERK)
     made = told(await clerk.post(ACCOUNTS, robot()), 201)
     name = made["metadata"]["id"]
     replies = await asyncio.gather(*(clerk.post(f"{ACCOUNTS}/{name}/rotate") for _ in range(5)))
     tokens = [made["status"]["accessToken"], *(told(reply, 200)["status"]["accessToken"] for reply in replies)]
-    good = [token for token in tokens if await is_good(people, token)]
+    good = [token for token in tokens if await is_good(users_api, token)]
     assert len(good) == 1
-    async with tidying(people) as tidied:
+    async with tidying(users_api) as tidied:
         await tidied()
-    assert len((await people.store.list(Revocation)).items) == 5
-    assert await is_good(people, good[0])
+    assert len((await users_api.store.list(Revocation)).items) == 5
+    assert await is_good(users_api, good[0])

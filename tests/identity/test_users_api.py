@@ -25,19 +25,19 @@ from tests.kit.identity.users import (
     NOWHERE,
     READER,
     USERS,
-    People,
+    UserServices,
     administrator,
     make_group,
-    refusal,
+    rejection,
     tidying,
     told,
     user,
 )
 
 
-async def test_a_user_is_made_once_whatever_the_case_of_its_address(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_a_user_is_made_once_whatever_the_case_of_its_address(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     made = told(await clerk.post(USERS, user("  Ann@Example.COM ", group)), 201)
     assert made["metadata"] | {"creationTime": ""} == {
         "id": membership_id(ORG, user_id("ann@example.com")),
@@ -53,75 +53,77 @@ async def test_a_user_is_made_once_whatever_the_case_of_its_address(people: Iden
     again = told(await clerk.post(USERS, user("ANN@example.com", state="suspended")), 201)
     assert again["metadata"]["id"] == made["metadata"]["id"]
     assert again["spec"] == {"subject": "ann@example.com", "state": "active", "groupIDs": []}
-    assert [each.spec.subject for each in (await people.store.list(User)).items] == ["ann@example.com"]
-    assert len((await people.store.list(OrganizationUser)).items) == 1
+    assert [each.spec.subject for each in (await users_api.store.list(User)).items] == ["ann@example.com"]
+    assert len((await users_api.store.list(OrganizationUser)).items) == 1
 
 
-async def test_users_are_listed_by_subject_with_their_groups_and_their_last_login(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_users_are_listed_by_subject_with_their_groups_and_their_last_login(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     for subject in ("zoe@example.com", "ann@example.com"):
         told(await clerk.post(USERS, user(subject, group)), 201)
-    zoe = await people.store.get(User, user_id("zoe@example.com"))
+    zoe = await users_api.store.get(User, user_id("zoe@example.com"))
     times = [datetime(2026, 5, day, tzinfo=UTC) for day in (1, 3)]
     logins = tuple(
         LastLogin(client_id=str(number), authorization_code_id="", last_authentication=time)
         for number, time in enumerate([*times, None])
     )
-    await people.store.update(replace(zoe, spec=replace(zoe.spec, sessions=logins)))
+    await users_api.store.update(replace(zoe, spec=replace(zoe.spec, sessions=logins)))
     listed = told(await clerk.get(USERS), 200)
     assert [each["spec"]["subject"] for each in listed] == ["ann@example.com", "zoe@example.com"]
     assert [each["spec"]["groupIDs"] for each in listed] == [[group], [group]]
     assert [each["status"] for each in listed] == [{}, {"lastActive": "2026-05-03T00:00:00Z"}]
 
 
-async def test_a_put_sets_state_and_groups_and_ignores_the_subject(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
+async def test_a_put_sets_state_and_groups_and_ignores_the_subject(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    one, two = await make_group(users_api.store, "one"), await make_group(users_api.store, "two")
     made = told(await clerk.post(USERS, user("ann@example.com", one)), 201)
     path = f"{USERS}/{made['metadata']['id']}"
     changed = told(await clerk.put(path, user("eve@example.com", two, two, state="suspended")), 200)
     assert changed["spec"] == {"subject": "ann@example.com", "state": "suspended", "groupIDs": [two]}
     assert changed["metadata"]["modifiedBy"] == "clerk@example.com"
     assert told(await clerk.get(USERS), 200) == [changed]
-    assert (await people.store.get(Group, one)).spec.user_ids == ()
-    joined = (await people.store.get(Group, two)).spec
+    assert (await users_api.store.get(Group, one)).spec.user_ids == ()
+    joined = (await users_api.store.get(Group, two)).spec
     assert joined.user_ids == (made["metadata"]["id"],)
     assert [each.id for each in joined.subjects] == ["ann@example.com"]
 
 
 @options(seeds=5)
 async def test_a_deleted_user_is_in_no_list_and_soon_in_no_group_and_stays_known_to_the_system(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
-    async with tidying(people) as tidied:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
+    async with tidying(users_api) as tidied:
         ann = told(await clerk.post(USERS, user("ann@example.com", group)), 201)["metadata"]["id"]
         bob = told(await clerk.post(USERS, user("bob@example.com", group)), 201)["metadata"]["id"]
         reply = await clerk.delete(f"{USERS}/{ann}")
         assert (reply.status, reply.body) == (200, b"")
         assert [each["metadata"]["id"] for each in told(await clerk.get(USERS), 200)] == [bob]
         await tidied()
-    left = (await people.store.get(Group, group)).spec
+    left = (await users_api.store.get(Group, group)).spec
     assert left.user_ids == (bob,)
     assert [each.id for each in left.subjects] == ["bob@example.com"]
-    assert (await people.store.get(User, user_id("ann@example.com"))).spec.state == "active"
-    assert refusal(await clerk.delete(f"{USERS}/{ann}"), 404)
+    assert (await users_api.store.get(User, user_id("ann@example.com"))).spec.state == "active"
+    assert rejection(await clerk.delete(f"{USERS}/{ann}"), 404)
 
 
 @options(seeds=5)
-async def test_who_comes_back_has_only_the_groups_of_the_new_request(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
+async def test_who_comes_back_has_only_the_groups_of_the_new_request(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    one, two = await make_group(users_api.store, "one"), await make_group(users_api.store, "two")
     ann = told(await clerk.post(USERS, user("ann@example.com", one, two)), 201)["metadata"]["id"]
     told(await clerk.delete(f"{USERS}/{ann}"), 200)  # nobody tidies up
     back = told(await clerk.post(USERS, user("ann@example.com", two, state="pending")), 201)
     assert back["spec"] == {"subject": "ann@example.com", "state": "pending", "groupIDs": [two]}
-    assert (await people.store.get(Group, one)).spec.user_ids == ()
-    async with tidying(people) as tidied:
+    assert (await users_api.store.get(Group, one)).spec.user_ids == ()
+    async with tidying(users_api) as tidied:
         await tidied()
-    assert (await people.store.get(Group, two)).spec.user_ids == (ann,)
+    assert (await users_api.store.get(Group, two)).spec.user_ids == (ann,)
 
 
 @pytest.mark.parametrize(
@@ -143,24 +145,30 @@ async def test_who_comes_back_has_only_the_groups_of_the_new_request(people: Ide
         "ann@exämple.com",
     ],
 )
-async def test_what_is_no_address_is_refused_and_changes_nothing(people: IdentityApi[People], subject: str) -> None:
-    assert refusal(await people.ask(CLERK).post(USERS, user(subject)), 400) == "subject address invalid"
-    assert not (await people.store.list(User)).items
+async def test_what_is_no_address_is_refused_and_changes_nothing(
+    users_api: IdentityApi[UserServices], subject: str
+) -> None:
+    assert rejection(await users_api.ask(CLERK).post(USERS, user(subject)), 400) == "subject address invalid"
+    assert not (await users_api.store.list(User)).items
 
 
-async def test_an_organization_that_is_not_there_is_told_and_leaves_no_stray_user(people: IdentityApi[People]) -> None:
-    root, nowhere = people.ask(GLOBAL), f"/api/v1/organizations/{NOWHERE}/users"
-    assert refusal(await root.get(nowhere), 404)
-    assert refusal(await root.post(nowhere, user("ann@example.com")), 404)
-    assert refusal(await root.put(f"{nowhere}/{NOWHERE}", user("ann@example.com")), 404)
-    assert refusal(await root.delete(f"{nowhere}/{NOWHERE}"), 404)
-    assert not (await people.store.list(User)).items
+async def test_an_organization_that_is_not_there_is_told_and_leaves_no_orphan_user(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    root, nowhere = users_api.ask(GLOBAL), f"/api/v1/organizations/{NOWHERE}/users"
+    assert rejection(await root.get(nowhere), 404)
+    assert rejection(await root.post(nowhere, user("ann@example.com")), 404)
+    assert rejection(await root.put(f"{nowhere}/{NOWHERE}", user("ann@example.com")), 404)
+    assert rejection(await root.delete(f"{nowhere}/{NOWHERE}"), 404)
+    assert not (await users_api.store.list(User)).items
 
 
-async def test_a_foreign_organization_is_forbidden_and_a_foreign_user_is_not_found(people: IdentityApi[People]) -> None:
+async def test_a_foreign_organization_is_forbidden_and_a_foreign_user_is_not_found(
+    users_api: IdentityApi[UserServices],
+) -> None:
     foreign = f"/api/v1/organizations/{OTHER_ORG}/users"
-    theirs = told(await people.ask(GLOBAL).post(foreign, user("ann@example.com")), 201)["metadata"]["id"]
-    clerk = people.ask(CLERK)
+    theirs = told(await users_api.ask(GLOBAL).post(foreign, user("ann@example.com")), 201)["metadata"]["id"]
+    clerk = users_api.ask(CLERK)
     for reply in (
         await clerk.get(foreign),
         await clerk.post(foreign, user("eve@example.com")),
@@ -168,51 +176,51 @@ async def test_a_foreign_organization_is_forbidden_and_a_foreign_user_is_not_fou
         await clerk.delete(f"{foreign}/{theirs}"),
         await clerk.get(f"/api/v1/organizations/{NOWHERE}/users"),
     ):
-        assert "organization is not in this principal's accessible set" in refusal(reply, 403)
-    assert refusal(await clerk.put(f"{USERS}/{theirs}", user("ann@example.com")), 404)
-    assert refusal(await clerk.delete(f"{USERS}/{theirs}"), 404)
-    assert len(told(await people.ask(GLOBAL).get(foreign), 200)) == 1
+        assert "organization is not in this principal's accessible set" in rejection(reply, 403)
+    assert rejection(await clerk.put(f"{USERS}/{theirs}", user("ann@example.com")), 404)
+    assert rejection(await clerk.delete(f"{USERS}/{theirs}"), 404)
+    assert len(told(await users_api.ask(GLOBAL).get(foreign), 200)) == 1
 
 
 @pytest.mark.parametrize("verb", ["create", "read", "update", "delete"])
-async def test_each_verb_needs_its_right(people: IdentityApi[People], verb: str) -> None:
+async def test_each_verb_needs_its_right(users_api: IdentityApi[UserServices], verb: str) -> None:
     letters = "".join(
         letter for letter, name in zip("CRUD", ("create", "read", "update", "delete"), strict=True) if name != verb
     )
-    ann = told(await people.ask(CLERK).post(USERS, user("ann@example.com")), 201)["metadata"]["id"]
-    almost = people.ask(member("almost@example.com", text=f"identity:users {letters}"))
+    ann = told(await users_api.ask(CLERK).post(USERS, user("ann@example.com")), 201)["metadata"]["id"]
+    almost = users_api.ask(member("almost@example.com", text=f"identity:users {letters}"))
     reply = {
         "create": await almost.post(USERS, user("bob@example.com")),
         "read": await almost.get(USERS),
         "update": await almost.put(f"{USERS}/{ann}", user("ann@example.com")),
         "delete": await almost.delete(f"{USERS}/{ann}"),
     }[verb]
-    assert f"operation '{verb}' on endpoint 'identity:users' is not permitted" in refusal(reply, 403)
-    assert refusal(await people.ask(None).get(USERS), 401)
+    assert f"operation '{verb}' on endpoint 'identity:users' is not permitted" in rejection(reply, 403)
+    assert rejection(await users_api.ask(None).get(USERS), 401)
 
 
-async def test_an_unknown_group_is_refused_and_changes_nothing(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    theirs = await make_group(people.store, "theirs", organization=OTHER_ORG)
+async def test_an_unknown_group_is_refused_and_changes_nothing(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    theirs = await make_group(users_api.store, "theirs", organization=OTHER_ORG)
     for group in (NOWHERE, theirs, "no id at all"):
         reply = await clerk.post(USERS, user("ann@example.com", group))
-        assert refusal(reply, 400) == f"group ID {group} does not exist"
+        assert rejection(reply, 400) == f"group ID {group} does not exist"
     assert told(await clerk.get(USERS), 200) == []
-    assert not (await people.store.list(User)).items
+    assert not (await users_api.store.list(User)).items
 
 
 async def test_putting_somebody_into_a_group_needs_the_right_to_give_its_roles_but_leaving_them_there_does_not(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
-    powerful, weak = await make_group(people.store, "a", ADMINISTRATOR), await make_group(people.store, "w")
+    clerk, admin = users_api.ask(CLERK), users_api.ask(await administrator(users_api.store))
+    powerful, weak = await make_group(users_api.store, "a", ADMINISTRATOR), await make_group(users_api.store, "w")
     refused = await clerk.post(USERS, user("eve@example.com", weak, powerful))
-    assert refusal(refused, 403) == "requested role cannot be granted"
-    assert not (await people.store.list(User)).items
+    assert rejection(refused, 403) == "requested role cannot be granted"
+    assert not (await users_api.store.list(User)).items
     eve = told(await clerk.post(USERS, user("eve@example.com", weak)), 201)["metadata"]["id"]
     refused = await clerk.put(f"{USERS}/{eve}", user("eve@example.com", powerful))
-    assert refusal(refused, 403) == "requested role cannot be granted"
-    assert refusal(await clerk.post(USERS, user("eve@example.com", powerful)), 403)
+    assert rejection(refused, 403) == "requested role cannot be granted"
+    assert rejection(await clerk.post(USERS, user("eve@example.com", powerful)), 403)
     told(await admin.put(f"{USERS}/{eve}", user("eve@example.com", powerful)), 200)
     kept = told(await clerk.put(f"{USERS}/{eve}", user("eve@example.com", powerful, weak)), 200)
     assert kept["spec"]["groupIDs"] == sorted([powerful, weak])
@@ -220,13 +228,15 @@ async def test_putting_somebody_into_a_group_needs_the_right_to_give_its_roles_b
     told(await clerk.delete(f"{USERS}/{eve}"), 200)
 
 
-async def test_what_is_left_of_a_deleted_user_in_a_group_lets_nobody_back_into_it(people: IdentityApi[People]) -> None:
-    clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
-    powerful = await make_group(people.store, "powerful", READER)
+async def test_what_is_left_of_a_deleted_user_in_a_group_lets_nobody_back_into_it(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk, admin = users_api.ask(CLERK), users_api.ask(await administrator(users_api.store))
+    powerful = await make_group(users_api.store, "powerful", READER)
     eve = told(await admin.post(USERS, user("eve@example.com", powerful)), 201)["metadata"]["id"]
     told(await admin.delete(f"{USERS}/{eve}"), 200)  # nobody tidies up
     refused = await clerk.post(USERS, user("eve@example.com", powerful))
-    assert refusal(refused, 403) == "requested role cannot be granted"
+    assert rejection(refused, 403) == "requested role cannot be granted"
 
 
 class _Forgetful(Passing):
@@ -238,75 +248,81 @@ class _Forgetful(Passing):
         return await super().get(kind, name)
 
 
-async def test_a_membership_whose_user_is_gone_breaks_no_list(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_a_membership_whose_user_is_gone_breaks_no_list(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
     for subject in ("ann@example.com", "bob@example.com"):
         told(await clerk.post(USERS, user(subject)), 201)
-    users = dataclasses.replace(people.service.users, store=_Forgetful(people.store))
+    users = dataclasses.replace(users_api.service.users, store=_Forgetful(users_api.store))
     context = Context(principal=CLERK, operation=NOWHERE)
     assert [each.spec.subject for each in await users.list(context, ORG)] == ["ann@example.com"]
 
 
-async def test_a_request_whose_answer_was_lost_gets_it_the_second_time(people: IdentityApi[People]) -> None:
-    group = await make_group(people.store, "crew")
+async def test_a_request_whose_answer_was_lost_gets_it_the_second_time(users_api: IdentityApi[UserServices]) -> None:
+    group = await make_group(users_api.store, "crew")
     context = Context(principal=CLERK, operation=NOWHERE)
     wanted = msgspec.convert(user("ann@example.com", group), UserWrite)
-    first = await people.service.users.create(context, ORG, wanted)
-    version = (await people.store.get(Group, group)).version
-    assert await people.service.users.create(context, ORG, wanted) == first
-    assert (await people.store.get(Group, group)).version == version
+    first = await users_api.service.users.create(context, ORG, wanted)
+    version = (await users_api.store.get(Group, group)).version
+    assert await users_api.service.users.create(context, ORG, wanted) == first
+    assert (await users_api.store.get(Group, group)).version == version
 
 
-async def test_tags_are_kept_with_the_global_user_when_it_is_made_and_not_shown(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_tags_are_kept_with_the_global_user_when_it_is_made_and_not_shown(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
     body = {"metadata": {"name": "ann", "tags": [{"name": "team", "value": "red"}]}, **user("ann@example.com")}
     made = told(await clerk.post(USERS, body), 201)
     assert "tags" not in made["metadata"]
-    stored = await people.store.get(User, user_id("ann@example.com"))
+    stored = await users_api.store.get(User, user_id("ann@example.com"))
     assert [(tag.name, tag.value) for tag in stored.spec.tags] == [("team", "red")]
     body["metadata"]["tags"] *= 2
-    assert refusal(await clerk.post(USERS, body), 422)
+    assert rejection(await clerk.post(USERS, body), 422)
 
 
 @options(seeds=5)
-async def test_one_user_made_by_many_at_once_is_one_user(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_one_user_made_by_many_at_once_is_one_user(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     replies = await asyncio.gather(*(clerk.post(USERS, user("ann@example.com", group)) for _ in range(8)))
     made = [told(reply, 201) for reply in replies]
     assert len({each["metadata"]["id"] for each in made}) == 1
     assert all(each["spec"]["groupIDs"] == [group] for each in made)
-    assert len((await people.store.list(OrganizationUser)).items) == len((await people.store.list(User)).items) == 1
-    assert (await people.store.get(Group, group)).spec.user_ids == (made[0]["metadata"]["id"],)
+    assert (
+        len((await users_api.store.list(OrganizationUser)).items) == len((await users_api.store.list(User)).items) == 1
+    )
+    assert (await users_api.store.get(Group, group)).spec.user_ids == (made[0]["metadata"]["id"],)
 
 
 @options(seeds=2)
-async def test_64_users_who_join_one_group_at_once_are_all_in_it(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_64_users_who_join_one_group_at_once_are_all_in_it(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     subjects = [f"user{number}@example.com" for number in range(64)]
     replies = await asyncio.gather(*(clerk.post(USERS, user(each, group)) for each in subjects))
     made = {told(reply, 201)["metadata"]["id"] for reply in replies}
-    crew = (await people.store.get(Group, group)).spec
+    crew = (await users_api.store.get(Group, group)).spec
     assert set(crew.user_ids) == made
     assert sorted(each.id for each in crew.subjects) == sorted(subjects)
     assert len(crew.member_changes) <= len(subjects)
 
 
-async def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     first, second = [await clerk.post(USERS, user("ann@example.com", group), idempotency_key="once") for _ in range(2)]
     assert told(second, 201) == told(first, 201)
     assert second.headers["idempotency-replayed"] == "true"
 
 
-async def test_an_organizations_users_go_with_it(people: IdentityApi[People]) -> None:
-    root = people.ask(everywhere("root@example.com", "identity:users CRUD, identity:groups CRUD"))
-    group = await make_group(people.store, "crew")
+async def test_an_organizations_users_go_with_it(users_api: IdentityApi[UserServices]) -> None:
+    root = users_api.ask(everywhere("root@example.com", "identity:users CRUD, identity:groups CRUD"))
+    group = await make_group(users_api.store, "crew")
     told(await root.post(USERS, user("ann@example.com", group)), 201)
-    organization = await people.store.get(Organization, ORG)
-    await people.store.delete(Organization, ORG, uid=organization.uid)
-    assert not (await people.store.list(OrganizationUser)).items
-    assert not (await people.store.list(Group)).items
-    assert refusal(await root.get(f"{BASE}/users"), 404)
+    organization = await users_api.store.get(Organization, ORG)
+    await users_api.store.delete(Organization, ORG, uid=organization.uid)
+    assert not (await users_api.store.list(OrganizationUser)).items
+    assert not (await users_api.store.list(Group)).items
+    assert rejection(await root.get(f"{BASE}/users"), 404)

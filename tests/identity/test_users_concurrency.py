@@ -28,11 +28,11 @@ from tests.kit.identity.users import (
     GROUPS,
     READER,
     USERS,
-    People,
+    UserServices,
     administrator,
     crew,
     make_group,
-    refusal,
+    rejection,
     robot,
     service,
     tidying,
@@ -48,7 +48,7 @@ OTHER_OPERATION = "e0000000-0000-4000-8000-0000000000ee"
 ANN = Member(organization=ORG, id=membership_of(ORG, "ann@example.com"), subject="ann@example.com")
 
 
-async def open_operation(api: IdentityApi[People]) -> None:
+async def open_operation(api: IdentityApi[UserServices]) -> None:
     """Leave an operation open, as a process that died does."""
     deadline = api.world.clock.now() + timedelta(minutes=1)
     spec = OperationSpec(
@@ -62,72 +62,72 @@ async def close_operation(store: Store) -> None:
     await store.update_status((await store.get(Operation, OPERATION)).moved("done"))
 
 
-async def test_what_another_operation_has_in_hand_cannot_be_changed_until_that_is_closed(
-    people: IdentityApi[People],
+async def test_what_another_operation_has_locked_cannot_be_changed_until_that_is_closed(
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
+    clerk = users_api.ask(CLERK)
     ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com')), 201)['metadata']['id']}"
     robby = told(await clerk.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
-    await open_operation(people)
-    await lock_and_change(people.store, OrganizationUser, ANN.id, OPERATION)
-    await lock_and_change(people.store, ServiceAccount, robby, OPERATION)
-    assert refusal(await clerk.put(ann, user("ann@example.com", state="suspended")), 409)
-    assert refusal(await clerk.post(USERS, user("ann@example.com")), 409)
-    assert refusal(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 409)
+    await open_operation(users_api)
+    await lock_and_change(users_api.store, OrganizationUser, ANN.id, OPERATION)
+    await lock_and_change(users_api.store, ServiceAccount, robby, OPERATION)
+    assert rejection(await clerk.put(ann, user("ann@example.com", state="suspended")), 409)
+    assert rejection(await clerk.post(USERS, user("ann@example.com")), 409)
+    assert rejection(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 409)
     assert [each["spec"]["state"] for each in told(await clerk.get(USERS), 200)] == ["active"]
-    await close_operation(people.store)
+    await close_operation(users_api.store)
     told(await clerk.put(ann, user("ann@example.com", state="suspended")), 200)
     told(await clerk.put(f"{ACCOUNTS}/{robby}", robot(name="renamed")), 200)
 
 
-async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_judged(
-    people: IdentityApi[People],
+async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_validated(
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    told(await people.ask(CLERK).post(USERS, user("ann@example.com")), 201)
-    changed, removed = await make_group(people.store, "one", READER), await make_group(people.store, "two")
-    joining = Memberships(people.store)
-    for group in (changed, removed):  # its roles were others; or it was in there already, and nobody judged them
+    told(await users_api.ask(CLERK).post(USERS, user("ann@example.com")), 201)
+    changed, removed = await make_group(users_api.store, "one", READER), await make_group(users_api.store, "two")
+    joining = Memberships(users_api.store)
+    for group in (changed, removed):  # its roles were others; or it was in there already, and nobody validated them
         with pytest.raises(Conflict):
             await joining.update(OPERATION, ANN, [group], granted_roles={changed: ()})
-        assert not is_in(await people.store.get(Group, group), ANN)
+        assert not is_in(await users_api.store.get(Group, group), ANN)
     with pytest.raises(Malformed, match="does not exist"):
         await joining.update(OPERATION, ANN, [OPERATION], granted_roles={OPERATION: ()})
 
 
 async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_operation(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
+    clerk = users_api.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     bob = told(await clerk.post(USERS, user("bob@example.com")), 201)["metadata"]["id"]
-    confirmed, emptied, left = [await make_group(people.store, name) for name in ("a", "b", "c")]
-    joining, judged = Memberships(people.store), {confirmed: (), emptied: (), left: ()}
-    await open_operation(people)
-    await joining.update(OPERATION, ANN, [confirmed, emptied, left], granted_roles=judged)
+    confirmed, emptied, left = [await make_group(users_api.store, name) for name in ("a", "b", "c")]
+    joining, validated = Memberships(users_api.store), {confirmed: (), emptied: (), left: ()}
+    await open_operation(users_api)
+    await joining.update(OPERATION, ANN, [confirmed, emptied, left], granted_roles=validated)
     told(await clerk.put(f"{GROUPS}/{confirmed}", crew(userIDs=[ANN.id, bob])), 200)
     told(await clerk.put(f"{GROUPS}/{emptied}", crew()), 200)
     await joining.restore(OPERATION, ANN)
     await joining.restore(OPERATION, ANN)
-    users = [(await people.store.get(Group, each)).spec.user_ids for each in (confirmed, emptied, left)]
+    users = [(await users_api.store.get(Group, each)).spec.user_ids for each in (confirmed, emptied, left)]
     assert users == [(ANN.id, bob), (), ()]
 
 
-async def test_marks_are_forgotten_when_their_operations_are_closed(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_marks_are_forgotten_when_their_operations_are_closed(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     for number in range(4):
         told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
-    assert len((await people.store.get(Group, group)).spec.member_changes) == 1
-    assert len((await people.store.get(Group, group)).spec.user_ids) == 4
+    assert len((await users_api.store.get(Group, group)).spec.member_changes) == 1
+    assert len((await users_api.store.get(Group, group)).spec.user_ids) == 4
 
 
-async def test_a_user_whose_maker_is_done_is_not_written_again(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_a_user_whose_maker_is_done_is_not_written_again(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
-    found = await people.store.get(User, user_id("ann@example.com"))
+    found = await users_api.store.get(User, user_id("ann@example.com"))
     assert len(found.spec.creators) == 1
     told(await clerk.post(USERS, user("ann@example.com")), 201)
-    assert (await people.store.get(User, found.name)).version == found.version
+    assert (await users_api.store.get(User, found.name)).version == found.version
 
 
 @pytest.fixture
@@ -136,11 +136,13 @@ def recorder() -> Recorder:
 
 
 @options(lambda recorder: {"make": lambda world, store: service(world, recorder.store(store))})
-async def test_a_request_has_one_effect_or_is_an_operation(people: IdentityApi[People], recorder: Recorder) -> None:
+async def test_a_request_has_one_effect_or_is_an_operation(
+    users_api: IdentityApi[UserServices], recorder: Recorder
+) -> None:
     recorder.effects.clear()
-    clerk = dataclasses.replace(people.ask(CLERK), app=recorder.app(people.app))
-    admin = dataclasses.replace(people.ask(await administrator(people.store)), app=recorder.app(people.app))
-    one, two = await make_group(people.store, "one"), await make_group(people.store, "two")
+    clerk = dataclasses.replace(users_api.ask(CLERK), app=recorder.app(users_api.app))
+    admin = dataclasses.replace(users_api.ask(await administrator(users_api.store)), app=recorder.app(users_api.app))
+    one, two = await make_group(users_api.store, "one"), await make_group(users_api.store, "two")
     ann = f"{USERS}/{told(await clerk.post(USERS, user('ann@example.com', one, two)), 201)['metadata']['id']}"
     told(await clerk.put(ann, user("ann@example.com", two, state="suspended")), 200)
     robby = f"{ACCOUNTS}/{told(await clerk.post(ACCOUNTS, robot(one)), 201)['metadata']['id']}"
@@ -156,21 +158,21 @@ async def test_a_request_has_one_effect_or_is_an_operation(people: IdentityApi[P
 
 @options(seeds=5)
 async def test_tidying_up_finds_what_is_there_at_the_start_and_writes_nothing_more_when_it_is_done(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk, store = people.ask(CLERK), people.store
+    clerk, store = users_api.ask(CLERK), users_api.store
     group = await make_group(store, "crew")
     ann = told(await clerk.post(USERS, user("ann@example.com", group)), 201)["metadata"]["id"]
     robby = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
     kept = told(await clerk.post(ACCOUNTS, robot(group)), 201)["metadata"]["id"]
     told(await clerk.delete(f"{USERS}/{ann}"), 200)
     told(await clerk.delete(f"{ACCOUNTS}/{robby}"), 200)
-    async with tidying(people) as tidied:
+    async with tidying(users_api) as tidied:
         await tidied()
     left = await store.get(Group, group)
     assert (left.spec.user_ids, left.spec.subjects, left.spec.service_account_ids) == ((), (), (kept,))
     version = (await store.list(Group)).version
-    async with tidying(people) as tidied:
+    async with tidying(users_api) as tidied:
         await tidied()
     assert (await store.list(Group)).version == version
 
@@ -201,12 +203,14 @@ class _Emptied(Passing):
 
 
 @options(lambda: {"make": lambda world, store: service(world, cast("Store", _Emptied(store)))})
-async def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same(people: IdentityApi[People]) -> None:
-    emptied, plain = people.ask(CLERK), service(people.world, people.store)
-    group = await make_group(people.store, "crew")
+async def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    emptied, plain = users_api.ask(CLERK), service(users_api.world, users_api.store)
+    group = await make_group(users_api.store, "crew")
     made = told(await emptied.post(USERS, user("ann@example.com", group)), 201)
     assert (made["metadata"]["id"], made["spec"]["groupIDs"]) == (ANN.id, [group])
-    refusal(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com")), 404)
+    rejection(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com")), 404)
     wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
     await plain.users.create(Context(principal=CLERK, operation=OPERATION), ORG, wanted)
     changed = told(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com", group, state="suspended")), 200)
@@ -220,43 +224,49 @@ async def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same(peo
 
 
 async def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_that_there_is_none(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    users, context = people.service.users, Context(principal=CLERK, operation=OPERATION)
+    users, context = users_api.service.users, Context(principal=CLERK, operation=OPERATION)
     wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
     made = await users.create(context, ORG, wanted)
     assert await users.create(context, ORG, wanted) == made
-    told(await people.ask(CLERK).delete(f"{USERS}/{ANN.id}"), 200)
+    told(await users_api.ask(CLERK).delete(f"{USERS}/{ANN.id}"), 200)
     with pytest.raises(ResponseNotStored):
         await users.create(context, ORG, wanted)
-    assert not (await people.store.list(OrganizationUser)).items
+    assert not (await users_api.store.list(OrganizationUser)).items
 
 
-async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
 
     async def come() -> None:
         told(await clerk.post(USERS, user("ann@example.com", group)), 201)
 
     await come()
     told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
-    late = GroupController(store=_Late(people.store, come))
+    late = GroupController(store=_Late(users_api.store, come))
     run = ReconcileContext(
-        controller="", key=group, cause="event", registry=people.store.registry, randomness=people.world.randomness
+        controller="",
+        key=group,
+        cause="event",
+        registry=users_api.store.registry,
+        randomness=users_api.world.randomness,
     )
     with pytest.raises(Conflict):
         await late(group, run)
-    assert is_in(await people.store.get(Group, group), ANN)
+    assert is_in(await users_api.store.get(Group, group), ANN)
 
 
 @options(seeds=1)
-async def test_a_large_group_is_tidied_up_too(people: IdentityApi[People]) -> None:
-    clerk, store = people.ask(CLERK), people.store
+async def test_a_large_group_is_tidied_up_too(users_api: IdentityApi[UserServices]) -> None:
+    clerk, store = users_api.ask(CLERK), users_api.store
     group = await make_group(store, "crew")
     for number in range(102):
         told(await clerk.post(USERS, user(f"user{number}@example.com", group)), 201)
-    async with tidying(people) as tidied:
+    async with tidying(users_api) as tidied:
         told(await clerk.delete(f"{USERS}/{membership_of(ORG, 'user7@example.com')}"), 200)
         await tidied()
     left = (await store.get(Group, group)).spec
@@ -265,13 +275,15 @@ async def test_a_large_group_is_tidied_up_too(people: IdentityApi[People]) -> No
 
 
 @options(seeds=5)
-async def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     outsider = {"id": "ann@example.com", "issuer": "https://other.example.com"}
     subjects = [{"id": "ann@example.com", "issuer": ""}, outsider]
     path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew(subjects=subjects)), 201)['metadata']['id']}"
-    async with tidying(people) as tidied:
+    async with tidying(users_api) as tidied:
         told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
         await tidied()
     assert told(await clerk.get(path), 200)["spec"]["subjects"] == [outsider]

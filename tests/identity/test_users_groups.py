@@ -22,11 +22,11 @@ from tests.kit.identity.users import (
     READER,
     SETTINGS,
     USERS,
-    People,
+    UserServices,
     administrator,
     crew,
     make_group,
-    refusal,
+    rejection,
     robot,
     tidying,
     told,
@@ -44,9 +44,9 @@ async def make_user(clerk: Client, subject: str) -> str:
 
 
 async def test_m27_a_group_reads_as_it_was_written_with_both_ways_to_name_its_users(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    admin = people.ask(await administrator(people.store))
+    admin = users_api.ask(await administrator(users_api.store))
     ann, bob = await make_user(admin, "ann@example.com"), await make_user(admin, "bob@example.com")
     robby = told(await admin.post(ACCOUNTS, robot()), 201)["metadata"]["id"]
     body = crew(READER, READER, accounts=(robby, robby), userIDs=[bob, ann, bob])
@@ -73,9 +73,9 @@ async def test_m27_a_group_reads_as_it_was_written_with_both_ways_to_name_its_us
 
 @pytest.mark.parametrize("issuer", ["", OURS])
 async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(
-    people: IdentityApi[People], issuer: str
+    users_api: IdentityApi[UserServices], issuer: str
 ) -> None:
-    clerk = people.ask(CLERK)
+    clerk = users_api.ask(CLERK)
     ann = await make_user(clerk, "ann@example.com")
     outsider = {"id": "auth0|1", "issuer": "https://other.example.com", "email": "out@other.example.com"}
     subjects = [{"id": "Ann@Example.com", "issuer": issuer}, outsider, outsider]
@@ -90,9 +90,9 @@ async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(
 
 
 async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_they_agree(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
+    clerk = users_api.ask(CLERK)
     ann, bob = await make_user(clerk, "ann@example.com"), await make_user(clerk, "bob@example.com")
     outsider = {"id": "x", "issuer": "https://other.example.com"}
     subjects = [{"id": "ann@example.com", "issuer": ""}, outsider]
@@ -103,7 +103,7 @@ async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_th
     assert told(await clerk.get(path), 200)["spec"] == made["spec"]
     for users in ([bob], [ann, bob]):
         body = crew(userIDs=users, subjects=subjects)
-        assert refusal(await clerk.put(path, body), 400) == "cannot provide both subjects and userIDs"
+        assert rejection(await clerk.put(path, body), 400) == "cannot provide both subjects and userIDs"
     assert told(await clerk.get(path), 200)["spec"] == made["spec"]
     told(await clerk.put(path, crew(userIDs=[bob], subjects=[])), 200)
     assert told(await clerk.get(path), 200)["spec"]["userIDs"] == [bob]
@@ -114,8 +114,8 @@ async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_th
     }
 
 
-async def test_whoever_is_not_there_is_refused(people: IdentityApi[People]) -> None:
-    clerk, root = people.ask(CLERK), people.ask(GLOBAL)
+async def test_whoever_is_not_there_is_refused(users_api: IdentityApi[UserServices]) -> None:
+    clerk, root = users_api.ask(CLERK), users_api.ask(GLOBAL)
     foreign = f"/api/v1/organizations/{OTHER_ORG}"
     theirs = told(await root.post(f"{foreign}/users", user("eve@example.com")), 201)["metadata"]["id"]
     robby = told(await root.post(f"{foreign}/serviceaccounts", robot()), 201)["metadata"]["id"]
@@ -130,58 +130,60 @@ async def test_whoever_is_not_there_is_refused(people: IdentityApi[People]) -> N
         f"role ID {NOWHERE} does not exist": crew(NOWHERE),
     }
     for sentence, body in refused.items():
-        assert refusal(await clerk.post(GROUPS, body), 400) == sentence
+        assert rejection(await clerk.post(GROUPS, body), 400) == sentence
     nobody = await clerk.post(GROUPS, refused["subject address invalid"])
     assert nobody.json["problems"] == [{"pointer": "/spec/subjects/0/id", "reason": "is not an e-mail address"}]
     assert told(await clerk.get(GROUPS), 200) == []
 
 
 async def test_nobody_gives_a_role_that_they_do_not_have_and_nobody_a_protected_one(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk, admin = people.ask(CLERK), people.ask(await administrator(people.store))
-    assert refusal(await clerk.post(GROUPS, crew(READER)), 403) == "requested role cannot be granted"
+    clerk, admin = users_api.ask(CLERK), users_api.ask(await administrator(users_api.store))
+    assert rejection(await clerk.post(GROUPS, crew(READER)), 403) == "requested role cannot be granted"
     protected = crew(role_id("platform-administrator"))
-    assert refusal(await admin.post(GROUPS, protected), 403) == "requested role is protected"
+    assert rejection(await admin.post(GROUPS, protected), 403) == "requested role is protected"
     made = told(await admin.post(GROUPS, crew(ADMINISTRATOR)), 201)
     path = f"{GROUPS}/{made['metadata']['id']}"
-    assert refusal(await clerk.put(path, made), 403) == "requested role cannot be granted"
+    assert rejection(await clerk.put(path, made), 403) == "requested role cannot be granted"
     told(await admin.put(path, crew(READER)), 200)
     assert told(await clerk.get(path), 200)["spec"]["roleIDs"] == [READER]
 
 
 @options(seeds=5)
-async def test_a_deleted_group_is_gone_and_soon_in_no_project(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
-    kept, gone = await make_group(people.store, "kept"), await make_group(people.store, "gone")
-    project = await people.store.get(Project, PROJECT)
-    await people.store.update(replace(project, spec=replace(project.spec, group_ids=(gone, kept))))
-    async with tidying(people) as tidied:
+async def test_a_deleted_group_is_gone_and_soon_in_no_project(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
+    kept, gone = await make_group(users_api.store, "kept"), await make_group(users_api.store, "gone")
+    project = await users_api.store.get(Project, PROJECT)
+    await users_api.store.update(replace(project, spec=replace(project.spec, group_ids=(gone, kept))))
+    async with tidying(users_api) as tidied:
         reply = await clerk.delete(f"{GROUPS}/{gone}")
         assert (reply.status, reply.body) == (200, b"")
-        assert refusal(await clerk.get(f"{GROUPS}/{gone}"), 404)
+        assert rejection(await clerk.get(f"{GROUPS}/{gone}"), 404)
         await tidied()
-    assert (await people.store.get(Project, PROJECT)).spec.group_ids == (kept,)
-    assert refusal(await clerk.delete(f"{GROUPS}/{gone}"), 404)
+    assert (await users_api.store.get(Project, PROJECT)).spec.group_ids == (kept,)
+    assert rejection(await clerk.delete(f"{GROUPS}/{gone}"), 404)
 
 
-async def test_a_group_is_changed_and_deleted_only_as_the_caller_has_seen_it(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_a_group_is_changed_and_deleted_only_as_the_caller_has_seen_it(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
     path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew()), 201)['metadata']['id']}"
     seen = (await clerk.get(path)).headers["etag"]
     ann = await make_user(clerk, "ann@example.com")
     told(await clerk.put(path, crew(userIDs=[ann]), if_match=seen), 200)
-    assert refusal(await clerk.put(path, crew(), if_match=seen), 412)
-    assert refusal(await clerk.delete(path, if_match=seen), 412)
+    assert rejection(await clerk.put(path, crew(), if_match=seen), 412)
+    assert rejection(await clerk.delete(path, if_match=seen), 412)
     told(await clerk.delete(path, if_match=(await clerk.get(path)).headers["etag"]), 200)
 
 
 async def test_who_may_not_is_told_which_right_is_missing_and_foreign_groups_are_not_found(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    nobody, clerk, root = people.ask(member("no@example.com")), people.ask(CLERK), people.ask(GLOBAL)
-    own = await make_group(people.store, "own")
-    theirs = await make_group(people.store, "theirs", organization=OTHER_ORG)
+    nobody, clerk, root = users_api.ask(member("no@example.com")), users_api.ask(CLERK), users_api.ask(GLOBAL)
+    own = await make_group(users_api.store, "own")
+    theirs = await make_group(users_api.store, "theirs", organization=OTHER_ORG)
     path = f"{GROUPS}/{own}"
     replies = [
         ("read", await nobody.get(GROUPS)),
@@ -191,10 +193,10 @@ async def test_who_may_not_is_told_which_right_is_missing_and_foreign_groups_are
         ("delete", await nobody.delete(path)),
     ]
     for verb, reply in replies:
-        assert f"operation '{verb}' on endpoint 'identity:groups' is not permitted" in refusal(reply, 403)
+        assert f"operation '{verb}' on endpoint 'identity:groups' is not permitted" in rejection(reply, 403)
     foreign = f"/api/v1/organizations/{OTHER_ORG}/groups"
     for reply in (await clerk.get(foreign), await clerk.get(f"{foreign}/{theirs}")):
-        assert "organization is not in this principal's accessible set" in refusal(reply, 403)
+        assert "organization is not in this principal's accessible set" in rejection(reply, 403)
     for reply in (
         await clerk.get(f"{GROUPS}/{theirs}"),
         await clerk.put(f"{GROUPS}/{theirs}", crew()),
@@ -203,24 +205,24 @@ async def test_who_may_not_is_told_which_right_is_missing_and_foreign_groups_are
         await root.post(f"/api/v1/organizations/{NOWHERE}/groups", crew()),
         await root.get(f"/api/v1/organizations/{NOWHERE}/groups/{own}"),
     ):
-        assert refusal(reply, 404)
-    assert refusal(await people.ask(None).get(GROUPS), 401)
-    assert refusal(await clerk.get(f"{GROUPS}/not-an-id"), 400)
+        assert rejection(reply, 404)
+    assert rejection(await users_api.ask(None).get(GROUPS), 401)
+    assert rejection(await clerk.get(f"{GROUPS}/not-an-id"), 400)
 
 
-async def test_a_request_that_is_sent_again_makes_one_group(people: IdentityApi[People]) -> None:
-    clerk = people.ask(CLERK)
+async def test_a_request_that_is_sent_again_makes_one_group(users_api: IdentityApi[UserServices]) -> None:
+    clerk = users_api.ask(CLERK)
     first, second = [await clerk.post(GROUPS, crew(), idempotency_key="once") for _ in range(2)]
     assert told(first, 201) == told(second, 201)
-    assert len((await people.store.list(Group)).items) == 1
+    assert len((await users_api.store.list(Group)).items) == 1
 
 
 @options(seeds=5)
 async def test_who_joins_while_the_group_is_renamed_by_others_is_not_lost_if_they_say_what_they_saw(
-    people: IdentityApi[People],
+    users_api: IdentityApi[UserServices],
 ) -> None:
-    clerk = people.ask(CLERK)
-    group = await make_group(people.store, "crew")
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
     path = f"{GROUPS}/{group}"
 
     async def rename(name: str) -> None:

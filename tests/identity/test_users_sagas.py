@@ -1,4 +1,4 @@
-"""The generic proofs on every saga of the people's room, and what they cannot show."""
+"""The generic proofs on every saga of the users's resource, and what they cannot show."""
 
 import pytest
 

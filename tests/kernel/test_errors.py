@@ -93,7 +93,7 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (KeyReused(), "key_reused", 422, False),
     (TooMany(3), "too_many", 429, True),
     (TimedOut(30), "timed_out", 503, True),
-    (Unusable("The store has no schema: create it anew."), "unusable", 503, False),
+    (Unusable("The store has no schema: create it again."), "unusable", 503, False),
     (StoreLocked("/data/a.db"), "store_locked", 503, False),
     (StoreClosed("/data/a.db"), "store_closed", 503, False),
     (StoreDamaged("/data/a.db", "page 3"), "store_damaged", 503, False),

@@ -76,7 +76,7 @@ def test_keys_come_from_the_given_randomness(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
-def test_a_file_open_to_others_is_refused_with_the_command_that_mends_it(tmp_path: Path, mode: int) -> None:
+def test_a_file_open_to_others_is_refused_with_the_command_that_repairs_it(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "keys.json"
     create_keyring_file(path, RANDOMNESS)
     path.chmod(mode)
@@ -103,10 +103,10 @@ def test_a_failed_write_leaves_the_old_keys_and_no_second_file(tmp_path: Path, m
     path = tmp_path / "keys.json"
     keyring = create_keyring_file(path, RANDOMNESS)
 
-    def refuse(_: int) -> None:
+    def reject(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", reject)
     with pytest.raises(Invalid, match="No space left"):
         rotate_keyring_file(path, RANDOMNESS)
     assert load_keyring(path) == keyring

@@ -37,7 +37,7 @@ from tests.kit.region.environment import RegionEnvironment, running
 PortT = TypeVar("PortT")
 SERVICE = "unikorn-compute"
 TRANSPORTS = ("local", "remote")
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 QUICK = ClientSettings(first_pause_s=0.01, longest_pause_s=0.2, silence_s=5)
 
 
@@ -66,7 +66,7 @@ class Following:
 
     async def next(self) -> WatchMessage[Any]:
         """Hear one thing more."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             told = await anext(self._news)
         match told:
             case Restarted():

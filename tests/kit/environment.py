@@ -10,7 +10,7 @@ what the launcher hands to the test. The test is a coroutine function with that 
     compute = provided_by(in_a_compute)  # in the directory's conftest.py
 
     @options(is_instant=True)
-    async def test_m09_an_instance_is_rebooted(compute: ComputeHouse) -> None:
+    async def test_m09_an_instance_is_rebooted(compute: ComputeEnvironment) -> None:
         network = await compute.region.network()
 
 A launcher that hands several things over has a fixture for each, by position. A test has fixtures of one launcher.

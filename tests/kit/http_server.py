@@ -161,14 +161,14 @@ def observed(app: ASGIApp, metrics: Metrics, lines: Lines) -> AccessLog:
 
 
 @asynccontextmanager
-async def serving(patience: ConnectionLimits | None = None, *, grace_s: float = 5) -> AsyncIterator[Serving]:
+async def serving(limits: ConnectionLimits | None = None, *, grace_s: float = 5) -> AsyncIterator[Serving]:
     """Serve the tiny application while the block runs."""
     closing = asyncio.Event()
     app, cuts, lines, registry = TinyApp(closing), Counter[str](), Lines(), CollectorRegistry()
     metrics = Metrics(registry)
 
     def count_closed(reason: str) -> None:
-        metrics.count_closed(reason)  # refuses a reason that has no series
+        metrics.count_closed(reason)  # rejects a reason that has no series
         cuts[reason] += 1
 
     server = HttpServer(
@@ -177,7 +177,7 @@ async def serving(patience: ConnectionLimits | None = None, *, grace_s: float = 
         randomness=SystemRandomness(),
         count_closed=count_closed,
         closing=closing,
-        limits=patience,
+        limits=limits,
         grace_s=grace_s,
     )
     address = await server.start(LOCAL)

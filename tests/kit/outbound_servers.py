@@ -103,7 +103,7 @@ async def fetched(
         return answer.status, read
 
 
-async def refusal_of(guarded: GuardedFetcher, url: str, *, total_s: float = 20.0) -> tuple[str, bool]:
+async def rejection_of(guarded: GuardedFetcher, url: str, *, total_s: float = 20.0) -> tuple[str, bool]:
     with pytest.raises(FetchFailed) as refused:
         await fetched(guarded, url, total_s=total_s)
     return refused.value.reason, refused.value.is_temporary

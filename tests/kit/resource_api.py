@@ -39,26 +39,28 @@ def with_machinery(kinds: Iterable[Kind[Any]]) -> Registry:
     return Registry([*kinds, OPERATION, LEASE, DELETION_GUARD])
 
 
-def rights(text: str) -> frozenset[Permission]:
-    """Return rights from text such as `identity:groups CRUD, identity:quotas R`."""
+def permission_set(text: str) -> frozenset[Permission]:
+    """Return permissions from text such as `identity:groups CRUD, identity:quotas R`."""
     verbs = {"C": "create", "R": "read", "U": "update", "D": "delete"}
     entries = [entry.split() for entry in text.split(",") if entry.strip()]
     return frozenset(Permission(name, verbs[letter]) for name, letters in entries for letter in letters)  # type: ignore[arg-type]  # the letters stand for verbs
 
 
 def member(subject: str, organization: str = ORG, text: str = "", **projects: str) -> Principal:
-    """Return a user with rights in an organization, and in projects by their ids (with `_` for `-`)."""
-    inside = {name.replace("_", "-"): rights(each) for name, each in projects.items()}
-    access = AccessList(organizations={organization: OrganizationAccess(permissions=rights(text), projects=inside)})
+    """Return a user with permissions in an organization, and in projects by their ids (with `_` for `-`)."""
+    inside = {name.replace("_", "-"): permission_set(each) for name, each in projects.items()}
+    access = AccessList(
+        organizations={organization: OrganizationAccess(permissions=permission_set(text), projects=inside)}
+    )
     return Principal(subject=subject, type="user", access=access, organizations=(organization,))
 
 
 def everywhere(subject: str, text: str) -> Principal:
-    """Return a user with rights everywhere."""
-    return Principal(subject=subject, type="user", access=AccessList(everywhere=rights(text)))
+    """Return a user with permissions everywhere."""
+    return Principal(subject=subject, type="user", access=AccessList(everywhere=permission_set(text)))
 
 
-def refusal(reply: Reply) -> tuple[int, str]:
+def rejection(reply: Reply) -> tuple[int, str]:
     """Return how a request was refused."""
     assert reply.status >= 400, reply
     return reply.status, reply.json["error_description"]

@@ -1,7 +1,7 @@
-"""The kinds the store is proven with: a ranch with corrals and horses.
+"""The kinds the store is proven with: a pasture with corrals and horses.
 
-A ranch owns corrals and horses. A horse refers to the corral it stands in, and a ranch may refer to its own favourite
-horse. A horse has every shape of field that a merge treats differently, and a secret.
+A pasture owns corrals and horses. A horse refers to the corral it stands in, and a pasture may refer to its own
+favourite horse. A horse has every shape of field that a merge treats differently, and a secret.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ ONE_MEBIBYTE = 1 << 20
 """More than any document may take."""
 
 
-class RanchSpec(StoredStruct, frozen=True):
+class PastureSpec(StoredStruct, frozen=True):
     acres: int = 0
     favourite: str | None = None
 
 
-class Ranch(Resource, frozen=True):
-    spec: RanchSpec = RanchSpec()
+class Pasture(Resource, frozen=True):
+    spec: PastureSpec = PastureSpec()
 
 
 class CorralSpec(StoredStruct, frozen=True):
@@ -68,13 +68,15 @@ class Horse(Resource, frozen=True):
     status: HorseStatus = HorseStatus()
 
 
-RANCH = Kind(
-    type=Ranch,
+PASTURE = Kind(
+    type=Pasture,
     group=GROUP,
     version="v1alpha1",
-    plural="ranches",
+    plural="pastures",
     references=(
-        Reference(target=f"horses.{GROUP}", names=lambda ranch: [ranch.spec.favourite] if ranch.spec.favourite else []),
+        Reference(
+            target=f"horses.{GROUP}", names=lambda pasture: [pasture.spec.favourite] if pasture.spec.favourite else []
+        ),
     ),
 )
 CORRAL = Kind(type=Corral, group=GROUP, version="v1alpha1", plural="corrals")
@@ -87,18 +89,18 @@ HORSE = Kind(
     indexes=(Index(name="colour", values=lambda horse: [horse.spec.colour]),),
 )
 
-REGISTRY = Registry([RANCH, CORRAL, HORSE])
+REGISTRY = Registry([PASTURE, CORRAL, HORSE])
 
 READY = Condition(
     type="Ready", status="True", reason="Fed", message="", last_transition_time=datetime(2030, 1, 1, tzinfo=UTC)
 )
 
 
-def ranch(
+def pasture(
     name: str, *, acres: int = 0, labels: Mapping[str, str] | None = None, finalizers: tuple[str, ...] = ()
-) -> Ranch:
+) -> Pasture:
     metadata = Metadata(name=name, labels=labels or {}, finalizers=finalizers)
-    return Ranch(metadata=metadata, spec=RanchSpec(acres=acres))
+    return Pasture(metadata=metadata, spec=PastureSpec(acres=acres))
 
 
 def corral(name: str, *, owner: OwnerReference | None = None, finalizers: tuple[str, ...] = ()) -> Corral:

@@ -61,7 +61,7 @@ class Server:
                 thread.join()
 
 
-def refusal(status: int, code: str, sentence: str = "No.", **more: Any) -> Answer:
+def rejection(status: int, code: str, sentence: str = "No.", **more: Any) -> Answer:
     return status, {}, msgspec.json.encode({"error": code, "error_description": sentence, "code": code, **more})
 
 

@@ -22,7 +22,7 @@ _COLLECTOR_LOOKS_EVERY_S = 35
 
 
 class Cluster:
-    """A running API server, spoken to with the rights of its kubeconfig."""
+    """A running API server, spoken to with the permissions of its kubeconfig."""
 
     def __init__(self, config: str) -> None:
         self.kubeconfig = config

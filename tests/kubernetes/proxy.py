@@ -1,4 +1,4 @@
-"""A way to the real API server on which a test can cause trouble: cut streams, lost answers, refusals."""
+"""A way to the real API server on which a test can cause trouble: cut streams, lost answers, rejections."""
 
 import asyncio
 import ssl
@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.kubernetes.plane.plane import Plane
 
-Refuse = Callable[[web.BaseRequest], web.Response | None]
+Reject = Callable[[web.BaseRequest], web.Response | None]
 
 
 class Proxy:
@@ -26,7 +26,7 @@ class Proxy:
         self._streams: set[asyncio.Task[Any]] = set()
         self._lost_answers = 0
         self._mute: set[asyncio.Task[Any]] = set()
-        self._refusals: list[Refuse] = []
+        self._rejections: list[Reject] = []
         self.url = ""
         self.passed = 0
 
@@ -50,14 +50,14 @@ class Proxy:
         for stream in self._streams:
             self._mute.add(stream)
 
-    def refuse(self, refusal: Refuse, *, times: int) -> None:
-        """Answer some of the next requests ourselves: those for which `refusal` returns a response."""
-        self._refusals += [refusal] * times
+    def reject(self, rejection: Reject, *, times: int) -> None:
+        """Answer some of the next requests ourselves: those for which `rejection` returns a response."""
+        self._rejections += [rejection] * times
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        for refusal in self._refusals:
-            if (response := refusal(request)) is not None:
-                self._refusals.remove(refusal)
+        for rejection in self._rejections:
+            if (response := rejection(request)) is not None:
+                self._rejections.remove(rejection)
                 return response
         self.passed += 1
         if request.query.get("watch") == "true":

@@ -87,11 +87,11 @@ def path_of(cluster: Cluster, kind: Kind[Any], name: str = "") -> str:
     return f"{base}/{name}" if name else base
 
 
-def refusing(method: str, part: str, status: int = 503, **answer: Any) -> Callable[[web.BaseRequest], Any]:
-    """Return a refusal of requests by their method and a part of their path."""
+def rejecting(method: str, part: str, status: int = 503, **answer: Any) -> Callable[[web.BaseRequest], Any]:
+    """Return a rejection of requests by their method and a part of their path."""
 
-    def refuse(request: web.BaseRequest) -> web.Response | None:
+    def reject(request: web.BaseRequest) -> web.Response | None:
         is_meant = request.method == method and part in request.path and "watch" not in request.query
         return web.Response(status=status, **answer) if is_meant else None
 
-    return refuse
+    return reject

@@ -1,4 +1,4 @@
-"""The conformance suite on a real cluster: it passes what it declares, and refuses all else by name."""
+"""The conformance suite on a real cluster: it passes what it declares, and rejects all else by name."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.kit.providers.conformance import Bench
 from tests.kit.providers.protocols import methods_of
 from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, running
 from tests.kit.region.images import image
-from tests.kit.resource_api import refusal
+from tests.kit.resource_api import rejection
 from tests.kubernetes.cloud import SMALL, cloud_at
 from tests.kubernetes.cluster import OwnCluster
 
@@ -106,7 +106,7 @@ async def test_every_verb_that_it_lacks_is_refused_over_http(
         region = await compute.root.get(f"/api/v2/regions/{NORTH}")
         flavors = await compute.root.get(f"/api/v2/regions/{NORTH}/flavors")
         refused = {
-            f"{method} {path}": refusal(await compute.root.send(method, path, body=body))
+            f"{method} {path}": rejection(await compute.root.send(method, path, body=body))
             for method, path, body in _needing(compute.organization, compute.project, network, server)
         }
         clouds[NORTH] = simulated

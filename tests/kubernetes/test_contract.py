@@ -1,4 +1,4 @@
-"""The contract on a real API server: the same laws, unchanged."""
+"""The contract on a real API server: the same guarantees, unchanged."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.kubernetes.harness import api_server
 pytestmark = pytest.mark.kubernetes
 
 
-@pytest.mark.parametrize("law", GUARANTEES, ids=lambda law: law.name)
-async def test_law(law: Guarantee, cluster: Cluster) -> None:
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.name)
+async def test_guarantee(guarantee: Guarantee, cluster: Cluster) -> None:
     async with api_server(cluster) as harness:
-        await law.prove(harness)
+        await guarantee.prove(harness)

@@ -78,7 +78,7 @@ async def test_a_version_that_is_too_old_leads_to_one_new_list(proxied_cluster: 
 
     async with troubled(proxied_cluster, tmp_path) as (store, proxy), following(store) as follower:
         await store.create(horse("before"))
-        proxy.refuse(gone, times=1)
+        proxy.reject(gone, times=1)
         proxy.cut_watches()
         await until(lambda: store.requests["list", HORSE.plural] == 2)
         await store.create(horse("after"))
@@ -97,7 +97,7 @@ async def test_what_changed_while_nobody_watched_is_told_as_gone(proxied_cluster
         kept, lost = await store.create(horse("kept")), await store.create(horse("lost"))
         namespace = proxied_cluster.namespaces[-1]
         base = f"/apis/{HORSE.api_version}/namespaces/{namespace}/{HORSE.plural}"
-        proxy.refuse(gone, times=8)
+        proxy.reject(gone, times=8)
         proxy.cut_watches()
         proxied_cluster.request("DELETE", f"{base}/{lost.name}")
         proxied_cluster.request("PATCH", f"{base}/{kept.name}", {"spec": {"colour": "roan"}})
@@ -111,7 +111,7 @@ async def test_throttling_is_waited_out(proxied_cluster: OwnCluster, tmp_path: P
         return web.Response(status=429, headers={"Retry-After": "0.1"})
 
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        proxy.refuse(throttle, times=5)
+        proxy.reject(throttle, times=5)
         await store.create(horse("patient"))
         assert (await store.get(Horse, "patient")).name == "patient"
 

@@ -1,4 +1,4 @@
-"""What letting go costs the API server, and that it lets nothing go too early."""
+"""What releasing costs the API server, and that it lets nothing go too early."""
 
 import asyncio
 import itertools

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.kubernetes
 
 REGISTRY = registry()
 SETTINGS = IdentitySettings(issuer=ISSUER, platform_administrators=(ROOT,), intent_lifetime=timedelta(seconds=5))
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 ORGANIZATIONS = "/api/v1/organizations"
 PACE = Pace(pause_s=0.3, look_every_s=1.0, rest_s=120.0)
 RATES = {
@@ -129,10 +129,10 @@ async def process(cluster: Cluster, namespace: str) -> AsyncIterator[Process]:
 
 
 async def eventually(sentence: str, condition: Callable[[], Awaitable[bool]]) -> None:
-    """Return when the condition holds; fail with the sentence when patience ends."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Return when the condition holds; fail with the sentence when time is up."""
+    deadline = time.monotonic() + TIMEOUT_S
     while not await condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {sentence}"
+        assert time.monotonic() < deadline, f"not within {TIMEOUT_S:g} s: {sentence}"
         await asyncio.sleep(0.02)
 
 
@@ -211,7 +211,7 @@ class ApiServer:
         return await opened(self._cluster, self._namespace)
 
     async def close(self, store: KubernetesStore) -> None:
-        """Let go of it."""
+        """Release it."""
         await store.close()
 
 
@@ -246,6 +246,6 @@ async def live(cluster: Cluster, seed: int) -> IdentitySystem:
 
 
 async def test_identity_keeps_its_promises_on_an_api_server(identity_cluster: Cluster) -> None:
-    houses = [await live(identity_cluster, seed) for seed in range(SEEDS)]
-    assert_all_fired([system.machine.faults for system in houses])  # type: ignore[misc]  # ours are menus
-    assert all(system.history.tokens for system in houses), "somebody was given a token"
+    environments = [await live(identity_cluster, seed) for seed in range(SEEDS)]
+    assert_all_fired([system.machine.faults for system in environments])  # type: ignore[misc]  # ours are menus
+    assert all(system.history.tokens for system in environments), "somebody was given a token"

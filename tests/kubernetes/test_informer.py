@@ -48,7 +48,7 @@ async def test_an_informer_outlives_what_nobody_thought_of(proxied_cluster: OwnC
         return web.Response(body=nonsense.pop()) if is_watch(request) and nonsense else None
 
     async with troubled(proxied_cluster, tmp_path) as (store, proxy), following(store) as follower:
-        proxy.refuse(talk, times=3)
+        proxy.reject(talk, times=3)
         await until(lambda: proxy.watches == len(store.registry.kinds))
         proxy.cut_watches()
         await until(lambda: not nonsense)
@@ -74,7 +74,7 @@ async def test_a_list_that_fails_halfway_is_done_again(proxied_cluster: OwnClust
         for start in range(0, 600, 60):
             await asyncio.gather(*(store.create(horse(f"h-{number:03}")) for number in range(start, start + 60)))
         store._client._retry_for_s = 0.1
-        proxy.refuse(fail, times=4)
+        proxy.reject(fail, times=4)
         proxy.cut_watches()
         for name in ("h-000", "h-599"):
             cluster.request("DELETE", path_of(cluster, HORSE, name))
@@ -102,13 +102,13 @@ async def test_what_is_heard_again_is_no_news(proxied_cluster: OwnCluster, tmp_p
 
 
 async def test_the_server_itself_says_that_a_version_is_too_old(tmp_path: Path) -> None:
-    """After a restart its memory begins anew, and etcd has compacted what was before."""
+    """After a restart its memory restarts, and etcd has compacted what was before."""
     plane = own_cluster(tmp_path / "plane", REGISTRY, fsync=False, apiserver_args=("--etcd-compaction-interval=2s",))
     with plane as cluster:
         async with troubled(cluster, tmp_path) as (store, proxy), following(store) as follower:
             await store.create(horse("before"))
             blocked = [True]
-            proxy.refuse(lambda request: web.Response(status=503) if is_watch(request) and blocked else None, times=999)
+            proxy.reject(lambda request: web.Response(status=503) if is_watch(request) and blocked else None, times=999)
             proxy.cut_watches()
             for number in range(10):
                 cluster.request("POST", path_of(cluster, HORSE), raw_horse(f"missed-{number}"))
@@ -169,7 +169,7 @@ async def test_a_change_that_could_not_be_kept_leaves_no_trace_and_comes_again(
             nonlocal failures
             failures += 1
             if failures == 1:
-                raise apsw.FullError("no room")
+                raise apsw.FullError("no capacity")
             keep(tables, name, terms)
 
         monkeypatch.setattr(Tables, "add_entries", fail_once)

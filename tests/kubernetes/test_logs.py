@@ -17,7 +17,7 @@ from remuda.store.logs import Record
 from tests.kit.sample_kinds import HORSE, Horse, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
-from tests.kubernetes.steps import path_of, refusing, troubled, until
+from tests.kubernetes.steps import path_of, rejecting, troubled, until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -38,11 +38,11 @@ FORBIDDEN = {"kind": "Status", "reason": "Forbidden", "message": "no", "code": 4
     [(403, {"body": msgspec.json.encode(FORBIDDEN)}), (429, {"headers": {"Retry-After": "60"}})],
     ids=["forbidden", "throttled"],
 )
-async def test_a_record_is_taken_back_when_the_write_was_not_done(
+async def test_a_record_is_rolled_back_when_the_write_was_not_done(
     proxied_cluster: OwnCluster, tmp_path: Path, status: int, answer: dict[str, Any]
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        proxy.refuse(refusing("POST", "horses", status, **answer), times=1)
+        proxy.reject(rejecting("POST", "horses", status, **answer), times=1)
         with pytest.raises(Unavailable):
             await store.create(horse("bella"), log=[record("made", once=True)])
         assert await said(store) == []
@@ -52,13 +52,15 @@ async def test_a_record_is_taken_back_when_the_write_was_not_done(
 
 async def test_a_record_stays_when_the_outcome_is_unknown(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        proxy.refuse(refusing("POST", "horses", 500), times=1)
+        proxy.reject(rejecting("POST", "horses", 500), times=1)
         with pytest.raises(OutcomeUnknown):
             await store.create(horse("bella"), log=[record("made", once=True)])
         assert await said(store) == ["made"]
 
 
-async def test_a_record_whose_own_outcome_is_unknown_is_taken_back(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
+async def test_a_record_whose_own_outcome_is_unknown_is_rolled_back(
+    proxied_cluster: OwnCluster, tmp_path: Path
+) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         proxy.lose_answers(1)
         with pytest.raises(OutcomeUnknown):
@@ -101,7 +103,7 @@ async def test_a_caller_that_goes_away_leaves_nothing_half_done(proxied_cluster:
 
 async def test_a_record_that_cannot_follow_its_write_comes_later(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        proxy.refuse(refusing("POST", "journals", 500), times=2)
+        proxy.reject(rejecting("POST", "journals", 500), times=2)
         made = await store.create(horse("bella"), log=[record("made")])
         assert (await store.get(Horse, "bella")) == made
         await until(lambda: not store._retry_queue)
@@ -159,7 +161,7 @@ async def test_a_sink_takes_its_stream_out_of_the_store_and_may_fail(cluster: Cl
     def sink(one: Record, _: datetime) -> None:
         taken.append(one.subject)
         if one.subject == "bad":
-            raise RuntimeError("no room")
+            raise RuntimeError("no capacity")
 
     async with opened(cluster, cluster.namespace(), sinks={"audit": sink}) as store:
         await store.create(horse("bella"), log=[record("made", stream="audit")])
@@ -178,7 +180,7 @@ async def test_old_journals_are_dropped_and_one_that_cannot_be_stops_nobody(
         for number in range(5):
             await store.append([record("old", subject=f"s-{number}"), record("kept", stream="audit")])
         await asyncio.sleep(0.01)
-        proxy.refuse(refusing("DELETE", "journals", 500), times=1)
+        proxy.reject(rejecting("DELETE", "journals", 500), times=1)
         await store._log.trim({"timeline": timedelta(0), "audit": timedelta(days=1)})
         path = path_of(proxied_cluster, JOURNAL)
         left = [item["spec"]["stream"] for item in proxied_cluster.request("GET", path)["items"]]

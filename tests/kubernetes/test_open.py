@@ -13,7 +13,7 @@ from tests.kit.sample_kinds import HORSE, REGISTRY, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.proxy import proxied, write_plain_kubeconfig
-from tests.kubernetes.steps import refusing
+from tests.kubernetes.steps import rejecting
 
 pytestmark = pytest.mark.kubernetes
 
@@ -47,7 +47,7 @@ async def test_a_server_that_does_not_let_us_list(
     proxied_cluster: OwnCluster, tmp_path: Path, status: int, answer: Any, expected: type[RemudaError], sentence: str
 ) -> None:
     async with proxied(proxied_cluster.plane) as proxy:
-        proxy.refuse(refusing("GET", "horses", status, body=msgspec.json.encode(answer)), times=1000)
+        proxy.reject(rejecting("GET", "horses", status, body=msgspec.json.encode(answer)), times=1000)
         error = await opening_error(proxied_cluster, write_plain_kubeconfig(tmp_path / "kubeconfig", proxy.url))
     assert isinstance(error, expected)
     assert sentence in error.message
@@ -72,7 +72,7 @@ async def test_a_kubeconfig_that_is_none(cluster: Cluster, tmp_path: Path, spoil
 
 async def test_a_kind_that_is_defined_late_is_served_after_all(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
     async with proxied(proxied_cluster.plane) as proxy:
-        proxy.refuse(refusing("GET", "horses", 503), times=2)
+        proxy.reject(rejecting("GET", "horses", 503), times=2)
         config = write_plain_kubeconfig(tmp_path / "kubeconfig", proxy.url)
         async with opened(proxied_cluster, proxied_cluster.namespace(), config, opening_timeout_s=5.0) as store:
             assert (await store.create(horse("bella"))).name == "bella"

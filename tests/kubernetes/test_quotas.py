@@ -1,4 +1,4 @@
-"""The quota ledger on a real API server: the same callers, histories and laws as on SQLite."""
+"""The quota ledger on a real API server: the same callers, histories and guarantees as on SQLite."""
 
 import asyncio
 from collections import Counter
@@ -81,13 +81,13 @@ def quotas_of(store: KubernetesStore, seed: int) -> Quotas:
 
 
 async def hold_court(
-    stores: list[KubernetesStore], desks: list[QuotaClient], *, seed: int, reads: bool
+    stores: list[KubernetesStore], services: list[QuotaClient], *, seed: int, reads: bool
 ) -> Counter[str]:
-    """Let callers ask at these desks, hold what they were told against the ledger, and return it."""
+    """Let callers ask at these services, hold what they were told against the ledger, and return it."""
     history = History()
     callers = [
         Caller(f"caller-{number}", each, history, CLOCK, SeededRandomness(100 * seed + number), reads=reads)
-        for number, each in enumerate(desks)
+        for number, each in enumerate(services)
     ]
     await crowd(callers, 12)
     history.check(LIMIT)
@@ -115,8 +115,10 @@ async def test_callers_of_one_process_see_one_ledger(quota_cluster: Cluster) -> 
     for seed in range(ROUNDS):
         async with processes(quota_cluster, 1) as stores:
             quotas = quotas_of(stores[0], seed)
-            desks: list[QuotaClient] = [quota_client(quotas, SeededRandomness(number), *WHERE) for number in range(5)]
-            outcomes += await hold_court(stores, desks, seed=seed, reads=True)
+            services: list[QuotaClient] = [
+                quota_client(quotas, SeededRandomness(number), *WHERE) for number in range(5)
+            ]
+            outcomes += await hold_court(stores, services, seed=seed, reads=True)
     assert outcomes.keys() >= EXPECTED, outcomes
 
 
@@ -126,10 +128,10 @@ async def test_callers_of_several_processes_share_one_ledger(quota_cluster: Clus
     for seed in range(ROUNDS):
         async with processes(quota_cluster, 3) as stores:
             ledgers = [quotas_of(store, number) for number, store in enumerate(stores)]
-            desks: list[QuotaClient] = [
+            services: list[QuotaClient] = [
                 quota_client(ledgers[number % 3], SeededRandomness(number), *WHERE) for number in range(6)
             ]
-            outcomes += await hold_court(stores, desks, seed=seed, reads=False)
+            outcomes += await hold_court(stores, services, seed=seed, reads=False)
     assert outcomes.keys() >= EXPECTED, outcomes
 
 
@@ -141,26 +143,26 @@ async def test_callers_over_http_see_one_ledger(quota_cluster: Cluster) -> None:
             transport = ByName({TELLER.subject: TELLER})
             ports = api_ports(stores[0], transport, clock=CLOCK, randomness=SeededRandomness(seed))  # type: ignore[arg-type]  # this backend is a store and a log too
             client = Client(app=Api(table, quotas_of(stores[0], seed), ports), token=TELLER.subject)
-            desks: list[QuotaClient] = [
+            services: list[QuotaClient] = [
                 OverHttp(client=client, organization=ORG, project=PROJECT, keys=count(number)) for number in range(4)
             ]
-            outcomes += await hold_court(stores, desks, seed=seed, reads=True)
+            outcomes += await hold_court(stores, services, seed=seed, reads=True)
     assert outcomes.keys() >= EXPECTED, outcomes
 
 
 async def test_64_callers_who_want_10_get_exactly_10(quota_cluster: Cluster) -> None:
     async with processes(quota_cluster, 2) as stores:
-        desks = [
+        services = [
             quota_client(quotas, SeededRandomness(number), *WHERE)
             for number, quotas in enumerate([quotas_of(store, number) for number, store in enumerate(stores)])
         ]
-        told = await asyncio.gather(*[desks[number % 2].allocate(f"owner-{number}", 1) for number in range(64)])
+        told = await asyncio.gather(*[services[number % 2].allocate(f"owner-{number}", 1) for number in range(64)])
         assert sum(each is not None for each in told) == 10
         for store in stores:
             assert used_in(await store.get(Quota, ORG)) == 10
 
 
-async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> None:
+async def test_what_nobody_confirms_is_rolled_back(quota_cluster: Cluster) -> None:
     async with processes(quota_cluster, 1) as stores:
         (store,), randomness = stores, SeededRandomness(3)
         quotas = service(store, CLOCK, randomness, intent_lifetime=timedelta(seconds=1))

@@ -28,7 +28,7 @@ async def open_with(cluster: Cluster, namespace: str, keyring: Keyring) -> Kuber
     return await open_kubernetes_store(source, REGISTRY, Sealer(keyring), settings=settings_for(namespace))
 
 
-async def test_a_secret_is_sealed_on_the_server_and_can_be_sealed_anew(cluster: Cluster) -> None:
+async def test_a_secret_is_sealed_on_the_server_and_can_be_sealed_again(cluster: Cluster) -> None:
     namespace = cluster.namespace()
     path = f"/apis/{HORSE.api_version}/namespaces/{namespace}/{HORSE.plural}/branded"
     store = await open_with(cluster, namespace, Keyring(OLD))
@@ -49,7 +49,7 @@ async def test_a_secret_is_sealed_on_the_server_and_can_be_sealed_anew(cluster: 
     await store.close()
 
 
-async def test_sealing_anew_is_not_put_off_by_those_who_write_meanwhile(cluster: Cluster) -> None:
+async def test_sealing_again_is_not_put_off_by_those_who_write_meanwhile(cluster: Cluster) -> None:
     namespace = cluster.namespace()
     store = await open_with(cluster, namespace, Keyring(OLD))
     for number in range(10):

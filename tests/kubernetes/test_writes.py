@@ -1,4 +1,4 @@
-"""Writes on a real API server: sent once, judged by version first, and never left half done."""
+"""Writes on a real API server: sent once, validated by version first, and never left half done."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,19 +13,19 @@ from remuda.store.kubernetes.store import KubernetesStore
 from tests.kit.sample_kinds import (
     CORRAL,
     HORSE,
-    RANCH,
+    PASTURE,
     Corral,
     Horse,
     HorseSpec,
     HorseStatus,
-    Ranch,
+    Pasture,
     corral,
     horse,
-    ranch,
+    pasture,
 )
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
-from tests.kubernetes.steps import path_of, refusing, troubled, until
+from tests.kubernetes.steps import path_of, rejecting, troubled, until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -42,11 +42,11 @@ async def test_an_update_whose_answer_is_lost_is_sent_once(proxied_cluster: OwnC
 
 async def test_a_delete_whose_answer_is_lost_is_sent_once(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        made = await store.create(ranch("home", finalizers=("test.remuda/held",)))
+        made = await store.create(pasture("home", finalizers=("test.remuda/held",)))
         proxy.lose_answers(1)
         with pytest.raises(OutcomeUnknown):
-            await store.delete(Ranch, made.name, uid=made.uid)
-        assert store.requests["delete", RANCH.plural] == 1
+            await store.delete(Pasture, made.name, uid=made.uid)
+        assert store.requests["delete", PASTURE.plural] == 1
 
 
 async def test_a_delete_without_a_version_does_not_mind_other_writers(cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ async def test_a_delete_without_a_version_does_not_mind_other_writers(cluster: C
         assert marked.is_deleting
 
 
-async def test_a_version_is_judged_before_anything_else(cluster: Cluster) -> None:
+async def test_a_version_is_validated_before_anything_else(cluster: Cluster) -> None:
     async with opened(cluster, cluster.namespace()) as store:
         old = await store.create(horse("bella"))
         new = await store.update(structs.replace(old, spec=HorseSpec(colour="grey")))
@@ -104,13 +104,13 @@ async def refer(store: KubernetesStore) -> Horse:
     return await store.create(horse("bella", spec=HorseSpec(corrals=("north",))))
 
 
-async def test_a_referrer_is_looked_after_when_the_server_falls_silent(
+async def test_a_referrer_is_reconciled_when_the_server_falls_silent(
     proxied_cluster: OwnCluster, tmp_path: Path
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         target = await store.create(corral("north"))
         store._client._retry_for_s = 0.1
-        proxy.refuse(refusing("GET", "corrals/north"), times=3)
+        proxy.reject(rejecting("GET", "corrals/north"), times=3)
         with pytest.raises(OutcomeUnknown):
             await refer(store)
         assert len(store._retry_queue) == 1
@@ -121,10 +121,10 @@ async def test_a_referrer_is_looked_after_when_the_server_falls_silent(
         assert cluster.try_request("GET", path_of(cluster, HORSE, "bella"))[0] == 404
 
 
-async def test_a_referrer_is_looked_after_when_its_maker_goes_away(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
+async def test_a_referrer_is_reconciled_when_its_maker_goes_away(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         await store.create(corral("north"))
-        proxy.refuse(refusing("GET", "corrals/north"), times=2)
+        proxy.reject(rejecting("GET", "corrals/north"), times=2)
         referring = asyncio.create_task(refer(store))
         await until(lambda: store.requests["get", CORRAL.plural] >= 1)
         referring.cancel()
@@ -162,7 +162,7 @@ async def test_a_referrer_that_came_first_stays_with_its_marked_target(cluster: 
 async def test_two_processes_race_over_a_target(cluster: Cluster) -> None:
     """Whatever the order, no referrer is left to a target that went."""
     namespace = cluster.namespace()
-    refusals = 0
+    rejections = 0
     async with opened(cluster, namespace) as one, opened(cluster, namespace) as other:
         rounds = 60
         for number in range(rounds):
@@ -174,26 +174,26 @@ async def test_two_processes_race_over_a_target(cluster: Cluster) -> None:
             )
             assert not isinstance(outcomes[0], BaseException)
             assert isinstance(outcomes[1], Horse | ReferenceRejected), outcomes[1]
-            refusals += isinstance(outcomes[1], ReferenceRejected)
-        assert refusals, "sometimes the mark came first"
+            rejections += isinstance(outcomes[1], ReferenceRejected)
+        assert rejections, "sometimes the mark came first"
         await asyncio.sleep(1)
         corrals = {c.name for c in (await one.list(Corral)).items}
         for one_horse in (await one.list(Horse)).items:
             assert set(one_horse.spec.corrals) <= corrals, "a horse stands in a corral that is gone"
 
 
-async def test_throttling_that_outlasts_patience_is_not_called_unreachable(
+async def test_throttling_that_outlasts_the_timeout_is_not_called_unreachable(
     proxied_cluster: OwnCluster, tmp_path: Path
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         store._client._retry_for_s = 1.0
         late = {"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}
-        proxy.refuse(refusing("POST", "horses", 429, headers=late), times=2)
+        proxy.reject(rejecting("POST", "horses", 429, headers=late), times=2)
         await store.create(horse("patient"))
-        proxy.refuse(refusing("POST", "horses", 429, headers={"Retry-After": "5"}), times=1)
+        proxy.reject(rejecting("POST", "horses", 429, headers={"Retry-After": "5"}), times=1)
         with pytest.raises(Unavailable, match="throttles our requests"):
             await store.create(horse("impatient"))
-        proxy.refuse(refusing("POST", "horses", 429, headers={"Retry-After": "soon"}), times=1)
+        proxy.reject(rejecting("POST", "horses", 429, headers={"Retry-After": "soon"}), times=1)
         with pytest.raises(Unavailable, match="throttles our requests"):
             await store.create(horse("impatient"))
 
@@ -202,9 +202,9 @@ async def test_an_answer_in_the_servers_name_is_not_taken_for_its_own(
     proxied_cluster: OwnCluster, tmp_path: Path
 ) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
-        proxy.refuse(refusing("POST", "horses", 200, text="<html>"), times=1)
+        proxy.reject(rejecting("POST", "horses", 200, text="<html>"), times=1)
         with pytest.raises(OutcomeUnknown):
             await store.create(horse("bella"))
-        proxy.refuse(refusing("GET", "horses/", 200, text="<html>"), times=1)
+        proxy.reject(rejecting("GET", "horses/", 200, text="<html>"), times=1)
         with pytest.raises(Unavailable, match="did not come from an API server"):
             await store.get(Horse, "bella")

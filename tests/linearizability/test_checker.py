@@ -62,10 +62,10 @@ def test_calls_at_the_same_time_are_in_whichever_order_explains_them() -> None:
             (Allocate(1), OK, 0, 9), (Read(), (5, 1), 1, 2), (Read(), (5, 0), 3, 4)
         ]),
         ("what fits is refused", 5, [(Allocate(1), REFUSED, 0, 1)]),
-        ("what was given back stays counted", 1, [
+        ("what was released stays counted", 1, [
             (Allocate(1), OK, 0, 1), (Release(1), OK, 2, 3), (Allocate(1), REFUSED, 4, 5)
         ]),
-        ("it is given back twice", 9, [(Allocate(2), OK, 0, 1), (Release(2), OK, 2, 3), (Read(), (9, -2), 4, 5)]),
+        ("it is released twice", 9, [(Allocate(2), OK, 0, 1), (Release(2), OK, 2, 3), (Read(), (9, -2), 4, 5)]),
         ("a limit goes below what is used", 5, [(Allocate(3), OK, 0, 1), (SetLimit(2), OK, 2, 3)]),
         ("a change goes over the limit", 3, [(Allocate(1), OK, 0, 1), (Change(1, 4), OK, 2, 3)]),
         ("a change is half done", 9, [(Allocate(1), OK, 0, 1), (Change(1, 4), OK, 2, 3), (Read(), (9, 5), 4, 5)]),
@@ -80,11 +80,11 @@ def test_calls_at_the_same_time_are_in_whichever_order_explains_them() -> None:
             (Allocate(2), OK, 0, 1), (Release(2, "dead"), UNKNOWN, 2, None), (Confirm("dead"), OK, 3, 4),
             (Read(), (9, 0), 5, 6),
         ]),
-        ("a dead caller's release is taken back", 9, [
+        ("a dead caller's release is rolled back", 9, [
             (Allocate(2), OK, 0, 1), (Release(2, "dead"), UNKNOWN, 2, None), (Read(), (9, 0), 3, 4),
             (Confirm("dead"), OK, 5, 6),
         ]),
-        ("nobody's is taken back", 9, [
+        ("nobody's is rolled back", 9, [
             (Allocate(2), OK, 0, 1), (Expire("dead"), UNKNOWN, 2, None), (Read(), (9, 0), 3, 4)
         ]),
     ],
@@ -94,7 +94,7 @@ def test_a_history_that_nothing_explains_is_rejected(defect: str, limit: int, to
     assert not holds(limit, *told), defect
 
 
-def test_what_a_dead_caller_asked_may_have_happened_or_not_and_may_be_taken_back() -> None:
+def test_what_a_dead_caller_asked_may_have_happened_or_not_and_may_be_rolled_back() -> None:
     dead: Told = (Allocate(1, "dead"), UNKNOWN, 0, None)
     assert holds(1, dead, (Allocate(1), OK, 2, 3))
     assert holds(1, dead, (Allocate(1), REFUSED, 2, 3))
@@ -155,7 +155,7 @@ def test_it_agrees_with_trying_everything() -> None:
     assert min(verdicts.values()) > 50, "both verdicts were reached often"
 
 
-def test_many_equal_calls_at_once_are_judged_at_once_either_way() -> None:
+def test_many_equal_calls_at_once_are_validated_at_once_either_way() -> None:
     admitted: list[Call[Op]] = [Call(Allocate(1), OK, 0, 100 + number) for number in range(32)]
     refused: list[Call[Op]] = [Call(Allocate(1), REFUSED, 0, 200 + number) for number in range(96)]
     assert linearize([*admitted, *refused], LedgerModel(32)) is not None

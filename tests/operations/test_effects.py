@@ -112,7 +112,7 @@ async def write_once_and_log(scene: Scene) -> None:
     await scene.store.append([Record(stream="audit", subject="blue", data=msgspec.Raw(b"1"))])
 
 
-async def write_once_after_a_refusal(scene: Scene) -> None:
+async def write_once_after_a_rejection(scene: Scene) -> None:
     with pytest.raises(AlreadyExists):
         await scene.store.create(Camp(metadata=Metadata(name="camp")))
     await scene.store.create(scene.tent("blue"))
@@ -131,7 +131,7 @@ async def pitch_once(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     "handler",
-    [write_once, write_once_and_log, write_once_after_a_refusal, write_once_and_nothing, pitch_once],
+    [write_once, write_once_and_log, write_once_after_a_rejection, write_once_and_nothing, pitch_once],
 )
 async def test_one_effect_or_one_operation_is_fine(scene: Scene, handler: Callable[[Scene], Awaitable[None]]) -> None:
     await scene.request(handler)

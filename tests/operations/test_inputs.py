@@ -25,7 +25,7 @@ async def say(ports: Outfit, work: Work[Whisper]) -> None:
         await ports.woods.cut(work.id)
 
 
-async def take_back(ports: Outfit, work: Work[Whisper]) -> None:
+async def roll_back(ports: Outfit, work: Work[Whisper]) -> None:
     await ports.woods.put_back(work.id)
 
 
@@ -33,7 +33,7 @@ WHISPER: Saga[Outfit, Whisper] = Saga(
     name="tent.whisper",
     input_type=Whisper,
     subject=lambda whisper: (TENT.qualified, whisper.tent),
-    steps=(Step(name="say", do=say, undo=take_back),),
+    steps=(Step(name="say", do=say, undo=roll_back),),
     has_secret=True,
 )
 

@@ -88,9 +88,9 @@ async def test_what_is_taken_over_twice_is_undone_by_one(sagas: SagaEnvironment)
     assert await sagas.phase() == "undone"
 
 
-async def test_the_duty_looks_now_and_then(sagas: SagaEnvironment) -> None:
+async def test_the_task_looks_now_and_then(sagas: SagaEnvironment) -> None:
     process = sagas.start()
-    async with sagas.duty(process.recovery.run):
+    async with sagas.task(process.recovery.run):
         await sagas.world.clock.sleep(1)
         await sagas.store.create(left_open(sagas, FIRST))
         await sagas.world.clock.sleep(SETTINGS.recovery_interval_s)
@@ -170,6 +170,6 @@ async def test_closed_operations_are_forgotten_when_their_time_has_come(sagas: S
     created = await sagas.store.create(left_open(sagas, "open-and-old"))
     await process.recovery.delete_old()
     assert await sagas.phase() == "done"
-    async with sagas.duty(process.recovery.run_retention):
+    async with sagas.task(process.recovery.run_retention):
         await sagas.world.clock.sleep(2 * 3600)
     assert [each.name for each in (await sagas.store.list(Operation)).items] == [created.name]

@@ -1,4 +1,4 @@
-"""What a registry of sagas refuses."""
+"""What a registry of sagas rejects."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from remuda.operations.saga import Sagas
 from tests.kit.sample_farm.saga import PITCH
 
 
-def test_a_registry_refuses_what_could_not_be_told_apart() -> None:
+def test_a_registry_rejects_what_could_not_be_told_apart() -> None:
     with pytest.raises(ValueError, match="registered twice"):
         Sagas([PITCH, PITCH])
     with pytest.raises(ValueError, match="a name of its own"):

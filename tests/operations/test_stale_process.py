@@ -80,7 +80,7 @@ async def test_a_run_whose_record_was_deleted_is_undone(sagas: SagaEnvironment) 
     assert await sagas.observe() == clean
 
 
-async def test_a_run_whose_record_was_made_anew_by_somebody_else_does_not_touch_that(sagas: SagaEnvironment) -> None:
+async def test_a_run_whose_record_was_recreated_by_somebody_else_does_not_touch_that(sagas: SagaEnvironment) -> None:
     async def replace() -> None:
         found = await sagas.store.get(Operation, FIRST)
         await sagas.store.delete(Operation, FIRST, uid=found.uid)

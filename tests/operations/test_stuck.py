@@ -98,7 +98,7 @@ async def test_abandoning_ends_it_with_a_name_and_a_reason(sagas: SagaEnvironmen
     assert abandoned.status.abandoned_because == "the woods burned down"
     tries = jam.tries
     await sagas.world.clock.sleep(0.1)
-    assert not process.operations.running, "it is let go at once, not after the pause"
+    assert not process.operations.running, "it is released at once, not after the pause"
     assert jam.tries == tries, "nobody tries any more"
     await sagas.assert_closed()
 

@@ -42,7 +42,7 @@ def told(logs: list[EventDict]) -> list[str]:
 
 
 async def spoil(sagas: SagaEnvironment, operation: Operation) -> None:
-    """Make a record unreadable, and start anew so that nobody remembers what it said."""
+    """Make a record unreadable, and start again so that nobody remembers what it said."""
     await sagas.store.update_status(operation.moved(operation.phase, undo_attempts="many"))
     await sagas.crash()
     with pytest.raises(Unreadable):

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.outbound.addresses import AddressPolicy, SystemResolver
 from remuda.outbound.fetch import GuardedFetcher
-from tests.kit.outbound_servers import HERE, Names, certified, fetched, redirecting, refusal_of, saying, serving
+from tests.kit.outbound_servers import HERE, Names, certified, fetched, redirecting, rejection_of, saying, serving
 
 NO_NAMES = Names({})
 NOT_PUBLIC = ("it is not on the public Internet", False)
@@ -59,7 +59,7 @@ async def test_any_status_is_an_answer() -> None:
     ],
 )
 async def test_an_inner_number_is_refused(url: str) -> None:
-    assert await refusal_of(GuardedFetcher(resolve=NO_NAMES), url) == NOT_PUBLIC
+    assert await rejection_of(GuardedFetcher(resolve=NO_NAMES), url) == NOT_PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ async def test_an_inner_number_is_refused(url: str) -> None:
 )
 async def test_an_odd_address_is_refused_before_anybody_is_asked(url: str) -> None:
     names = Names({})
-    assert await refusal_of(GuardedFetcher(resolve=names, reach=HERE), url) == NOT_PLAIN
+    assert await rejection_of(GuardedFetcher(resolve=names, reach=HERE), url) == NOT_PLAIN
     assert names.asked == []
 
 
 async def test_a_name_is_refused_if_any_of_its_numbers_is_inside() -> None:
     for numbers in (["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["2606:4700::1", "::1"], ["::ffff:192.168.0.1"]):
         guarded = GuardedFetcher(resolve=Names({"images.example": [numbers]}))
-        assert await refusal_of(guarded, "http://images.example/") == NOT_PUBLIC
+        assert await rejection_of(guarded, "http://images.example/") == NOT_PUBLIC
 
 
 async def test_a_name_that_changes_its_mind_is_asked_once() -> None:
@@ -97,13 +97,14 @@ async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again()
     reach = AddressPolicy((ip_network("127.0.0.2/32"),))
     async with serving(redirecting("/again"), at="127.0.0.2") as served:
         assert (
-            await refusal_of(GuardedFetcher(resolve=names, reach=reach), served.url("rebinding.example")) == NOT_PUBLIC
+            await rejection_of(GuardedFetcher(resolve=names, reach=reach), served.url("rebinding.example"))
+            == NOT_PUBLIC
         )
         assert (names.asked, len(served.asked)) == (["rebinding.example"] * 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("location", "refusal"),
+    ("location", "rejection"),
     [
         ("http://127.0.0.1:{port}/", NOT_PUBLIC),
         ("http://[::ffff:7f00:1]:{port}/", NOT_PUBLIC),
@@ -116,14 +117,14 @@ async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again()
         ("http://[", ("it redirects to something that is not a plain http or https URL", False)),
     ],
 )
-async def test_a_redirect_leads_nowhere_that_may_not_be_asked_for(location: str, refusal: tuple[str, bool]) -> None:
+async def test_a_redirect_leads_nowhere_that_may_not_be_asked_for(location: str, rejection: tuple[str, bool]) -> None:
     names = Names({"images.example": [["127.0.0.2"]], "inner.example": [["10.0.0.1"]]})
     guarded = GuardedFetcher(resolve=names, reach=AddressPolicy((ip_network("127.0.0.2/32"),)))
     async with (
         serving(saying(b"an inner secret")) as inner,
         serving(redirecting(location.format(port=inner.port)), at="127.0.0.2") as outer,
     ):
-        assert await refusal_of(guarded, outer.url("images.example")) == refusal
+        assert await rejection_of(guarded, outer.url("images.example")) == rejection
         assert inner.asked == []
 
 
@@ -147,8 +148,8 @@ async def test_a_redirect_is_followed_to_where_it_leads(status: int) -> None:
 
 async def test_redirects_have_an_end() -> None:
     async with serving(redirecting("/again")) as served:
-        refusal = await refusal_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
-        assert (refusal, len(served.asked)) == (("it redirects more than 5 times", False), 6)
+        rejection = await rejection_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
+        assert (rejection, len(served.asked)) == (("it redirects more than 5 times", False), 6)
 
 
 async def test_no_cookie_comes_back() -> None:
@@ -156,7 +157,7 @@ async def test_no_cookie_comes_back() -> None:
     async with serving(giving) as served:
         guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
         for _ in range(2):
-            await refusal_of(guarded, served.url())
+            await rejection_of(guarded, served.url())
         assert not any(b"cookie" in head.lower() for head in served.asked)
 
 
@@ -172,11 +173,11 @@ async def test_the_next_number_is_tried_where_one_does_not_answer() -> None:
         names = Names({"images.example": [["127.0.0.1", "127.0.0.3", "127.0.0.2"]]})
         assert await fetched(GuardedFetcher(resolve=names, reach=HERE), served.url("images.example")) == (200, b"here")
         none = Names({"images.example": [["127.0.0.1", "127.0.0.3"]]})
-        assert await refusal_of(GuardedFetcher(resolve=none, reach=HERE), served.url("images.example")) == (
+        assert await rejection_of(GuardedFetcher(resolve=none, reach=HERE), served.url("images.example")) == (
             *("it cannot be connected to", True),
         )
         nobody = Names({"images.example": [[]]})
-        assert await refusal_of(GuardedFetcher(resolve=nobody, reach=HERE), served.url("images.example")) == (
+        assert await rejection_of(GuardedFetcher(resolve=nobody, reach=HERE), served.url("images.example")) == (
             *("it cannot be connected to", True),
         )
 
@@ -190,11 +191,11 @@ async def test_a_mapped_number_can_be_connected_to() -> None:
 async def test_the_machines_own_resolver_is_checked_as_any_other() -> None:
     async with serving(saying(b"here")) as served:
         guarded = GuardedFetcher(resolve=SystemResolver())
-        assert await refusal_of(guarded, served.url("localhost")) == NOT_PUBLIC
+        assert await rejection_of(guarded, served.url("localhost")) == NOT_PUBLIC
         everywhere_here = AddressPolicy((*HERE.allowed, ip_network("::1/128")))
         guarded = GuardedFetcher(resolve=SystemResolver(), reach=everywhere_here)
         assert await fetched(guarded, served.url("localhost")) == (200, b"here")
-        assert await refusal_of(guarded, "http://nowhere.invalid/") == ("its name is unknown", True)
+        assert await rejection_of(guarded, "http://nowhere.invalid/") == ("its name is unknown", True)
 
 
 async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path: Path) -> None:
@@ -206,11 +207,11 @@ async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path:
         guarded = GuardedFetcher(resolve=names, reach=HERE, tls=trusting)
         assert await fetched(guarded, served.url("images.example", scheme="https")) == (200, b"proved")
         for host in ("other.example", "127.0.0.1"):
-            refusal = await refusal_of(guarded, served.url(host, scheme="https"))
-            assert refusal == ("it cannot be connected to", True)
+            rejection = await rejection_of(guarded, served.url(host, scheme="https"))
+            assert rejection == ("it cannot be connected to", True)
         assert asked_for[:2] == ["images.example", "other.example"]
         stranger = GuardedFetcher(resolve=names, reach=HERE)
-        assert await refusal_of(stranger, served.url("images.example", scheme="https")) == (
+        assert await rejection_of(stranger, served.url("images.example", scheme="https")) == (
             *("it cannot be connected to", True),
         )
         assert len(served.asked) == 1

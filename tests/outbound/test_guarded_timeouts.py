@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
-from tests.kit.outbound_servers import HERE, Names, refusal_of, serving
+from tests.kit.outbound_servers import HERE, Names, rejection_of, serving
 
 NO_NAMES = Names({})
 
@@ -34,19 +34,19 @@ async def test_a_server_that_says_nothing_is_left() -> None:
     patient = FetchTimeouts(connect_s=5, stall_s=0.1)
     async with serving(silent) as served:
         guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=patient)
-        assert await refusal_of(guarded, served.url()) == ("it does not respond correctly", True)
+        assert await rejection_of(guarded, served.url()) == ("it does not respond correctly", True)
         guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=replace(patient, stall_s=60))
-        assert await refusal_of(guarded, served.url(), total_s=0.1) == ("it does not respond in time", True)
+        assert await rejection_of(guarded, served.url(), total_s=0.1) == ("it does not respond in time", True)
 
 
 async def test_a_server_that_stops_or_never_ends_is_left() -> None:
     slow = ("its response stalls or takes too long", True)
     async with serving(stalling) as stopped, serving(trickling) as endless:
         hasty = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=FetchTimeouts(stall_s=0.1))
-        assert await refusal_of(hasty, stopped.url()) == slow
+        assert await rejection_of(hasty, stopped.url()) == slow
         guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
-        assert await refusal_of(guarded, stopped.url(), total_s=0.2) == slow
-        assert await refusal_of(guarded, endless.url(), total_s=0.2) == slow
+        assert await rejection_of(guarded, stopped.url(), total_s=0.2) == slow
+        assert await rejection_of(guarded, endless.url(), total_s=0.2) == slow
 
 
 async def test_a_resolver_that_hangs_is_left() -> None:
@@ -55,7 +55,7 @@ async def test_a_resolver_that_hangs_is_left() -> None:
         return [host, port]
 
     guarded = GuardedFetcher(resolve=hanging, reach=HERE)  # type: ignore[arg-type]  # it never gets to answering
-    assert await refusal_of(guarded, "http://images.example/", total_s=0.1) == ("it does not respond in time", True)
+    assert await rejection_of(guarded, "http://images.example/", total_s=0.1) == ("it does not respond in time", True)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_a_server_that_speaks_nonsense_is_left(said: bytes) -> None:
         writer.write(said)
 
     async with serving(nonsense) as served:
-        reason, _ = await refusal_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
+        reason, _ = await rejection_of(GuardedFetcher(resolve=NO_NAMES, reach=HERE), served.url())
         assert "127.0.0.1" not in reason
 
 
@@ -90,7 +90,7 @@ async def test_an_answer_that_is_not_as_long_as_it_says_breaks_off(rest: bytes) 
 
     async with serving(lying) as served:
         guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
-        assert await refusal_of(guarded, served.url()) == ("its response breaks off", True)
+        assert await rejection_of(guarded, served.url()) == ("its response breaks off", True)
 
 
 async def test_whoever_reads_may_stop_and_may_fail() -> None:

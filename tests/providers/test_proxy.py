@@ -170,7 +170,7 @@ async def test_a_call_passes_with_all_that_it_says(echo: Echo, provider: Provide
 
 
 @pytest.mark.parametrize("asked", READS, ids=_verb)
-async def test_a_read_is_made_again_when_the_provider_is_ill_and_passes_while_its_key_is_unknown(
+async def test_a_read_is_repeated_when_the_provider_is_ill_and_passes_while_its_key_is_unknown(
     echo: Echo, provider: Provider, asked: Asked
 ) -> None:
     echo.errors = [Unavailable("ill")]

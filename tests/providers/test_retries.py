@@ -1,4 +1,4 @@
-"""Safe calls are made again, within bounds; a provider that is ill is left alone."""
+"""Safe calls are repeated, within bounds; a provider that is ill is left alone."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def failing_first(cloud: Cloud, times: int, error: Exception = ILL) -> Callable[
     return act
 
 
-async def test_a_safe_call_is_made_again_after_a_growing_pause(cloud: Cloud) -> None:
+async def test_a_safe_call_is_repeated_after_a_growing_pause(cloud: Cloud) -> None:
     assert await cloud.calls.call("a", "look", failing_first(cloud, 3), safe=True) == "a is there"
     assert len(cloud.asked) == 4
     paused_s = cloud.world.clock.monotonic() - 4
@@ -33,13 +33,13 @@ async def test_a_safe_call_is_made_again_after_a_growing_pause(cloud: Cloud) -> 
     assert cloud.sample("retries_total", method="look") == 3
 
 
-async def test_a_safe_call_is_not_made_again_for_ever(cloud: Cloud) -> None:
+async def test_a_safe_call_is_not_repeated_for_ever(cloud: Cloud) -> None:
     with pytest.raises(ServerUnreachable):
         await cloud.calls.call("a", "look", failing_first(cloud, 4), safe=True)
     assert len(cloud.asked) == 4
 
 
-async def test_an_effect_is_never_made_again(cloud: Cloud) -> None:
+async def test_an_effect_is_never_repeated(cloud: Cloud) -> None:
     with pytest.raises(ServerUnreachable):
         await cloud.calls.call("a", "make", failing_first(cloud, 1))
     assert len(cloud.asked) == 1
@@ -52,7 +52,7 @@ async def test_a_provider_that_says_no_is_not_asked_again(cloud: Cloud) -> None:
 
 
 @options(settings=CallSettings(slots=1, queue=0, breaker=NEVER_BREAKS))
-async def test_a_call_that_was_refused_is_not_made_again(cloud: Cloud) -> None:
+async def test_a_call_that_was_refused_is_not_recreated(cloud: Cloud) -> None:
     under_way = asyncio.create_task(cloud.make("a", takes_s=1))
     await cloud.world.clock.sleep(0.01)
     with pytest.raises(CallRejected, match="Too many calls are waiting"):

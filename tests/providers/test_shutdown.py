@@ -14,7 +14,7 @@ TWO_SLOTS = CallSettings(slots=2, queue=2, breaker=NEVER_BREAKS)
 
 
 @options(settings=TWO_SLOTS)
-async def test_closing_waits_for_calls_under_way_and_refuses_the_rest(cloud: Cloud) -> None:
+async def test_closing_waits_for_calls_under_way_and_rejects_the_rest(cloud: Cloud) -> None:
     under_way = [asyncio.create_task(cloud.make(key, takes_s=5)) for key in "ab"]
     await cloud.world.clock.sleep(0.1)
     waiting = asyncio.create_task(cloud.make("c"))

@@ -78,12 +78,12 @@ store = provided_by(in_simulation, position=1)
 
 
 async def lose(store: Forgetful, environment: Farm, change: Coroutine[Any, Any, Any]) -> None:
-    """Let a change of an animal go untold, and then the source hear that it has missed something."""
+    """Let a change of an animal go unreported, and then the source hear that it has missed something."""
     store.is_losing = True
     await change
     await environment.rest(1)
     store.is_losing = False
-    await environment.store.create(animal(f"a-bell-{environment.world.clock.monotonic():.0f}"))
+    await environment.store.create(animal(f"a-heartbeat-{environment.world.clock.monotonic():.0f}"))
 
 
 async def test_the_owner_of_a_child_that_went_unseen_is_looked_at(sample: Farm, store: Forgetful) -> None:

@@ -22,7 +22,7 @@ colours = st.sampled_from(["bay", "grey", "white"])
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """Something a user does."""
 
     verb: str
@@ -31,40 +31,40 @@ class Wish:
     pause_s: float
 
 
-wishes = st.builds(
-    Wish,
+requests = st.builds(
+    Request,
     verb=st.sampled_from(["create", "create", "recolour", "delete", "feed"]),
     name=names,
     value=colours,
     pause_s=st.sampled_from([0.0, 0.01, 0.5, 2.0, 30.0]),
 )
-scripts = st.lists(wishes, min_size=1, max_size=12)
+scripts = st.lists(requests, min_size=1, max_size=12)
 seeds = st.integers(0, 2**32)
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-async def act_out(environment: Farm, script: list[Wish]) -> None:
-    for wish in script:
-        while not await is_done(environment, wish):
+async def act_out(environment: Farm, script: list[Request]) -> None:
+    for request in script:
+        while not await is_done(environment, request):
             await environment.rest(0.1)
-        await environment.rest(wish.pause_s)
+        await environment.rest(request.pause_s)
 
 
-async def is_done(environment: Farm, wish: Wish) -> bool:
+async def is_done(environment: Farm, request: Request) -> bool:
     """Try something, so that only the script decides what is wanted in the end: what is busy is waited for."""
-    store, current = environment.store, (await environment.animals()).get(wish.name)
+    store, current = environment.store, (await environment.animals()).get(request.name)
     try:
-        match wish.verb:
+        match request.verb:
             case "create" if current is not None:
                 return not current.is_deleting
             case "create":
-                await store.create(animal(wish.name, wish.value, trough="trough"))
+                await store.create(animal(request.name, request.value, trough="trough"))
             case "delete" if current is not None:
-                await store.delete(Animal, wish.name, uid=current.uid)
+                await store.delete(Animal, request.name, uid=current.uid)
             case "recolour" if current is not None and not current.is_deleting:
-                await store.update(recoloured(current, wish.value))
+                await store.update(recoloured(current, request.value))
             case "feed":
-                await store.update(replace(await store.get(Trough, "trough"), spec=TroughSpec(feed=wish.value)))
+                await store.update(replace(await store.get(Trough, "trough"), spec=TroughSpec(feed=request.value)))
     except Conflict:
         return False
     return True
@@ -114,7 +114,7 @@ def ending(seed: int, scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> 
     return states[-1]
 
 
-def without_trouble(script: list[Wish]) -> Callable[[Farm], Coroutine[Any, Any, None]]:
+def without_trouble(script: list[Request]) -> Callable[[Farm], Coroutine[Any, Any, None]]:
     async def scenario(environment: Farm) -> None:
         await environment.drive()
         await act_out(environment, script)
@@ -124,7 +124,7 @@ def without_trouble(script: list[Wish]) -> Callable[[Farm], Coroutine[Any, Any, 
 
 @given(scripts, seeds)
 @thorough
-def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Wish], seed: int) -> None:
+def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Request], seed: int) -> None:
     async def scenario(environment: Farm) -> None:
         await environment.drive(store=Perturbed(environment.store, seed, double=0.4))
         await act_out(environment, script)
@@ -143,7 +143,7 @@ def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Wish],
 
 @given(scripts, seeds)
 @thorough
-def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Wish], seed: int) -> None:
+def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Request], seed: int) -> None:
     async def scenario(environment: Farm) -> None:
         driver = await environment.drive(store=Perturbed(environment.store, seed, drop=0.5))
         await act_out(environment, script)
@@ -158,7 +158,7 @@ def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Wish],
 @given(scripts, seeds)
 @thorough
 def test_a_second_pass_over_what_is_settled_writes_nothing_and_a_full_scan_finds_nothing(
-    script: list[Wish], seed: int
+    script: list[Request], seed: int
 ) -> None:
     async def scenario(environment: Farm) -> None:
         driver = await environment.drive(settings=ControllerSettings(resync=ResyncSettings(interval_s=20)))
@@ -180,7 +180,7 @@ def test_a_second_pass_over_what_is_settled_writes_nothing_and_a_full_scan_finds
 
 @given(scripts, seeds)
 @thorough
-def test_the_way_there_does_not_matter(script: list[Wish], seed: int) -> None:
+def test_the_way_there_does_not_matter(script: list[Request], seed: int) -> None:
     feeds: list[str] = []
     survivors: list[Animal] = []
 
@@ -204,7 +204,7 @@ def test_the_way_there_does_not_matter(script: list[Wish], seed: int) -> None:
 
 @given(scripts, seeds)
 @thorough
-def test_two_that_both_believe_to_lead_do_no_harm(script: list[Wish], seed: int) -> None:
+def test_two_that_both_believe_to_lead_do_no_harm(script: list[Request], seed: int) -> None:
     async def scenario(environment: Farm) -> None:
         await environment.drive()
         await environment.drive()
@@ -218,14 +218,14 @@ def test_two_that_both_believe_to_lead_do_no_harm(script: list[Wish], seed: int)
     assert ending(seed, scenario) == ending(0, without_trouble(script))
 
 
-def script_creates(script: list[Wish], name: str) -> int:
-    return sum(wish.verb == "create" and wish.name == name for wish in script)
+def script_creates(script: list[Request], name: str) -> int:
+    return sum(request.verb == "create" and request.name == name for request in script)
 
 
 @given(scripts, seeds, st.lists(st.floats(0.001, 3), min_size=1, max_size=8))
 @thorough
-def test_a_controller_that_is_killed_in_the_middle_and_begins_anew_comes_to_the_same_end(
-    script: list[Wish], seed: int, lives_s: list[float]
+def test_a_controller_that_is_killed_in_the_middle_and_restarts_comes_to_the_same_end(
+    script: list[Request], seed: int, lives_s: list[float]
 ) -> None:
     async def scenario(environment: Farm) -> None:
         async def restart() -> None:
@@ -242,15 +242,15 @@ def test_a_controller_that_is_killed_in_the_middle_and_begins_anew_comes_to_the_
     assert ending(seed, scenario) == ending(0, without_trouble(script))
 
 
-@options(seeds=20, rates={"barn refuses": 0.3, "barn done but silent": 0.3})
-async def test_a_barn_that_refuses_and_stays_silent_only_delays_it(world: World) -> None:
+@options(seeds=20, rates={"barn rejects": 0.3, "barn done but silent": 0.3})
+async def test_a_barn_that_rejects_and_stays_silent_only_delays_it(world: World) -> None:
     script = [
-        Wish("create", "a", "bay", 1),
-        Wish("create", "b", "grey", 3),
-        Wish("feed", "", "oats", 5),
-        Wish("recolour", "a", "white", 0.5),
-        Wish("delete", "b", "", 2),
-        Wish("create", "c", "bay", 0),
+        Request("create", "a", "bay", 1),
+        Request("create", "b", "grey", 3),
+        Request("feed", "", "oats", 5),
+        Request("recolour", "a", "white", 0.5),
+        Request("delete", "b", "", 2),
+        Request("create", "c", "bay", 0),
     ]
     async with farm(world) as environment:
         await environment.store.create(Trough(metadata=Metadata(name="trough")))

@@ -244,7 +244,7 @@ async def test_a_driver_can_be_started_again(sample: Farm) -> None:
     assert sample.barn.stalls.keys() == {"bella"}
 
 
-async def test_scans_look_at_everything_now_and_then_and_are_spread_out(sample: Farm) -> None:
+async def test_scans_check_everything_now_and_then_and_are_spread_out(sample: Farm) -> None:
     for number in range(30):
         await sample.store.create(animal(f"a{number}"))
     times: list[float] = []

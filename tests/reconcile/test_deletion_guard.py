@@ -1,4 +1,4 @@
-"""Mass destruction that nobody asked for stops, and asks."""
+"""Mass deletion that nobody asked for stops, and asks."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ async def test_a_mark_on_any_owner_is_a_request_too(sample: Farm) -> None:
     guard = breaker(sample)
     assert await allowed(guard, sample, foals) == 4
     await sample.store.delete(Herd, "herd", uid=herd.uid)
-    # What the controller has read may be older than the mark: the owners are read anew.
+    # What the controller has read may be older than the mark: the owners are read again.
     assert await allowed(guard, sample, foals) == 20
 
 
@@ -138,7 +138,7 @@ async def test_workers_of_one_process_take_turns_and_do_not_disturb_each_other(s
     assert [await verdict for verdict in asking] == [None] * 9
 
 
-async def test_it_says_in_the_timeline_what_it_let_go_and_what_it_stopped(sample: Farm) -> None:
+async def test_it_says_in_the_timeline_what_it_released_and_what_it_stopped(sample: Farm) -> None:
     guard, herd = breaker(sample), await populate(sample, "p", 4)
     await allowed(guard, sample, herd)
     assert isinstance(sample.store, SqliteStore)

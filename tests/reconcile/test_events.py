@@ -70,7 +70,7 @@ async def test_it_is_told_once_though_somebody_else_wrote_first(sample: Farm, st
     assert await events(sample) == ["Fed"]
 
 
-async def test_the_last_step_tells_with_letting_go(sample: Farm, steps: ScriptedSteps) -> None:
+async def test_the_last_step_tells_with_releasing(sample: Farm, steps: ScriptedSteps) -> None:
     teller = Teller(sample, steps)
     bella = await sample.store.create(animal("bella", finalizers=(FINALIZER,)))
     await sample.store.delete(Animal, "bella", uid=bella.uid)

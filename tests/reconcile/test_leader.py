@@ -61,7 +61,7 @@ def test_no_two_lead_at_once_whatever_happens_and_one_leads_when_all_is_well_aga
     assert terms > 15 * 3
 
 
-def test_clocks_that_differ_in_speed_by_more_than_the_law_allows_would_be_seen() -> None:
+def test_clocks_that_differ_in_speed_by_more_than_the_guarantee_allows_would_be_seen() -> None:
     async def scenario(world: World) -> None:
         async with farm(world) as environment:
             for node in await compete(world, environment, [0.3, 3.0], seconds=3000):
@@ -87,7 +87,7 @@ async def test_a_wall_clock_that_jumps_changes_nothing(world: World) -> None:
 
 
 @options(seeds=5)
-async def test_who_stops_lets_go_and_another_takes_over_soon(world: World) -> None:
+async def test_who_stops_releases_and_another_takes_over_soon(world: World) -> None:
     async with farm(world) as environment:
         nodes = [Node(world, environment.store) for _ in range(3)]
         for node in nodes:

@@ -184,7 +184,7 @@ async def test_what_is_paused_is_left_alone_but_can_be_deleted(sample: Farm, ste
     assert await sample.animals() == {}
 
 
-async def test_deletion_goes_on_until_deprovisioning_is_done_and_then_lets_go(
+async def test_deletion_goes_on_until_deprovisioning_is_done_and_then_releases(
     sample: Farm, steps: ScriptedSteps
 ) -> None:
     await sample.store.create(animal("bella"))

@@ -30,10 +30,10 @@ async def test_every_label_value_is_there_from_the_start(world: World) -> None:
             assert registry.get_sample_value("remuda_reconcile_runs_total", labels) == 0
         for name in (*(f"{counter}_total" for counter in COUNTERS), *GAUGES, "seconds_count"):
             assert registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"}) == 0
-        strays = {"controller": "strays"}
-        assert registry.get_sample_value("remuda_reconcile_deletion_guard_tripped", strays) is None
-        DeletionGuard("strays", Animal, ports=ports)
-        assert registry.get_sample_value("remuda_reconcile_deletion_guard_tripped", strays) == 0
+        orphans = {"controller": "orphans"}
+        assert registry.get_sample_value("remuda_reconcile_deletion_guard_tripped", orphans) is None
+        DeletionGuard("orphans", Animal, ports=ports)
+        assert registry.get_sample_value("remuda_reconcile_deletion_guard_tripped", orphans) == 0
 
 
 @options(seeds=1)

@@ -48,10 +48,10 @@ class Ear:
     def __init__(self, farm: Farm, source: Source[Any], store: Any = None) -> None:
         self.farm = farm
         self.heard: list[tuple[str, Cause]] = []
-        self._duties = BackgroundTasks(farm.world.clock)
+        self._tasks = BackgroundTasks(farm.world.clock)
         self.beginnings = 0
         self._watches = asyncio.Event()
-        self._duties.start("ear", Watcher(source, store or farm.store, self._add, on_start=self._began).run)
+        self._tasks.start("ear", Watcher(source, store or farm.store, self._add, on_start=self._began).run)
 
     def _began(self) -> None:
         self.beginnings += 1
@@ -69,7 +69,7 @@ class Ear:
         return [key for key, _ in heard]
 
     async def stop(self) -> None:
-        await self._duties.stop()
+        await self._tasks.stop()
 
 
 def listening(scenario: Callable[[Farm, Ear], Coroutine[Any, Any, None]], source: Source[Any]) -> None:

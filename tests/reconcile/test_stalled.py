@@ -131,7 +131,7 @@ async def test_a_deletion_that_cannot_even_begin_says_what_it_waits_for(sample: 
     assert said(await steps.get())[:2] == ("False", "Deprovisioning")
 
 
-async def test_a_new_wish_has_its_own_clock(sample: Farm, steps: ScriptedSteps) -> None:
+async def test_a_new_request_has_its_own_clock(sample: Farm, steps: ScriptedSteps) -> None:
     await sample.store.create(animal("bella"))
     await steps.look(says=Blocked("NoHay", "there is no hay"))
     await sample.rest(610)

@@ -51,7 +51,7 @@ FOAL = Kind(
 
 
 class Stud(Farm):
-    """Foals, all of which are looked after at once."""
+    """Foals, all of which are reconciled at once."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world, open_simulated(world, Registry([FOAL])))
@@ -74,7 +74,7 @@ class Stud(Farm):
         await self.store.update(replace(await self.foal(name), spec=FoalSpec(colour="grey")))
 
     async def keep(self, *, scan: ResyncSettings = SLOW) -> Controller:
-        """Begin to look after them."""
+        """Begin to reconcile them."""
         ports = self.ports()
 
         async def provision(foal: Foal, run: ReconcileContext) -> Result:
@@ -93,7 +93,7 @@ class Stud(Farm):
         return driver
 
     async def settle(self, count: int) -> list[str]:
-        """Have so many at rest, and nobody who looks after them."""
+        """Have so many at rest, and nobody who reconciles them."""
         made = await self.make(count)
         driver = await self.keep()
         await self.rest(5)
@@ -203,13 +203,13 @@ async def test_what_happened_before_the_start_is_no_find_and_what_a_later_scan_f
     assert (stud.hungry, stud.notes.finds) == (set(), ["f031"])
 
 
-async def test_a_scan_gives_way_when_everything_is_to_be_looked_at_anew(stud: Stud) -> None:
+async def test_a_scan_gives_way_when_everything_is_to_be_looked_at_again(stud: Stud) -> None:
     made = await stud.settle(100)
     driver = await stud.keep()
     await stud.rest(25)
     stud.looked()
     assert driver._term is not None
-    driver._term.resync.request()  # as a source does that begins anew
+    driver._term.resync.request()  # as a source does that restarts
     await stud.rest(1)
     assert stud.looked() == set(made[30:40]), "it goes on where it was"
     assert stud.notes.scans == [0, 30, 0]
@@ -218,13 +218,13 @@ async def test_a_scan_gives_way_when_everything_is_to_be_looked_at_anew(stud: St
     assert stud.notes.scans == [0, 30, 0, 100]
 
 
-async def test_the_last_is_looked_at_however_often_everything_is_to_be_looked_at_anew(stud: Stud) -> None:
+async def test_the_last_is_looked_at_however_often_everything_is_to_be_looked_at_again(stud: Stud) -> None:
     made = await stud.settle(100)
     driver = await stud.keep()
     for _ in range(8):
         await stud.rest(15)
         assert driver._term is not None
-        driver._term.resync.request()  # as a source does that begins anew
+        driver._term.resync.request()  # as a source does that restarts
     assert stud.looked() == set(made)
 
 

@@ -48,7 +48,7 @@ class Taggable:
 async def _kinds(environment: RegionEnvironment) -> dict[str, Taggable]:
     """Return every kind that can be made over the API."""
     where = {"organizationId": environment.organization, "projectId": environment.project}
-    network = await environment.network("ground")
+    network = await environment.network("setup")
     classes = expect(await environment.root.get("/api/v2/filestorageclasses", {"regionID": NORTH}), 200)
     storage = {"sizeGiB": 1, "storageType": {"NFS": {"rootSquash": True}}}
     chosen = {"regionId": NORTH, "storageClassId": classes[0]["metadata"]["id"]}
@@ -84,7 +84,7 @@ def _through(environment: RegionEnvironment, service: str) -> Client:
     return Client(app=Carrying(environment.asgi, headers), token=environment.identity.root)
 
 
-def _stamp(environment: RegionEnvironment) -> int:
+def _change_count(environment: RegionEnvironment) -> int:
     return environment.store.change_counter([kind.type for kind in KINDS])
 
 
@@ -103,7 +103,7 @@ async def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_ever
         made = await region.root.post(kind.path, _body("untagged", kind.new))
         path = f"{kind.path}/{expect(made, kind.success)['metadata']['id']}"
         await region.clock.sleep(90)  # an image that has arrived is forgotten after a minute
-        before = _stamp(region)
+        before = _change_count(region)
         for name in OF_COMPUTE:
             for client in (region.root, _through(region, "uni-storage")):
                 tag = {"name": name, "value": "1"}
@@ -113,7 +113,7 @@ async def test_a_tag_that_names_a_service_is_refused_from_everybody_else_on_ever
                 for reply in sent:
                     assert reply.status == 422, (label, name, reply)
                     assert "only a service may set" in reply.json["error_description"], (label, name)
-        assert _stamp(region) == before, label
+        assert _change_count(region) == before, label
 
 
 async def test_a_service_may_set_its_own_tags_and_nobody_takes_them_away(region: RegionEnvironment) -> None:
@@ -242,11 +242,11 @@ async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(regi
         theirs = {**where, "organizationId": other, "projectId": project}
         elsewhere = _body("net", {**theirs, "prefix": "10.0.0.0/24", "dnsNameservers": []})
         assert (await ann.post(NETWORKS, elsewhere)).status == 403
-    before = _stamp(region)
+    before = _change_count(region)
     for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
         stranger = Client(app=Carrying(region.asgi, forged), peer=peer)
         assert (await stranger.post(NETWORKS, body)).status == status
     vouched = certified("unikorn-compute", claim, now=region.clock.now())
     stranger = Client(app=Carrying(region.asgi, vouched), peer=("192.0.2.1", 4711))
     assert (await stranger.get(SERVERS)).status == 401
-    assert _stamp(region) == before
+    assert _change_count(region) == before

@@ -14,7 +14,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.region.network_requests import KEY, NOT_FOUND, OUTSIDE, make_authority
 from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, TENANT, NetworksEnvironment
-from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, member, rejection
 
 ENDPOINT = "region:sshcertificateauthorities:v2"
 STRANGER = member("eve@example.com", OTHER_ORG, f"{ENDPOINT} CRD")
@@ -80,14 +80,14 @@ async def test_what_no_key_can_be_is_refused_before_anything_is_begun(
     region_networks: NetworksEnvironment, key: str, sentence: str
 ) -> None:
     reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(publicKey=key))
-    assert refusal(reply) == (422, sentence)
+    assert rejection(reply) == (422, sentence)
     await nothing_was_made(region_networks)
     assert region_networks.identity.asked == ["has_project"]
 
 
 @pytest.mark.parametrize("field", ["organizationId", "projectId"])
 async def test_what_is_no_id_is_refused_with_the_field(region_networks: NetworksEnvironment, field: str) -> None:
-    status, sentence = refusal(
+    status, sentence = rejection(
         await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(**{field: "acme"}))
     )
     assert status == 400
@@ -95,13 +95,13 @@ async def test_what_is_no_id_is_refused_with_the_field(region_networks: Networks
     await nothing_was_made(region_networks)
 
 
-async def test_rights_come_first_then_the_project_then_the_key(region_networks: NetworksEnvironment) -> None:
+async def test_permissions_come_first_then_the_project_then_the_key(region_networks: NetworksEnvironment) -> None:
     reply = await region_networks.authorities.ask(READER).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
-    assert refusal(reply) == forbidden("create")
+    assert rejection(reply) == forbidden("create")
     reply = await region_networks.authorities.ask(STRANGER).post(AUTHORITIES, authority(publicKey="x"))
-    assert refusal(reply) == forbidden("create", " — organization is not in this principal's accessible set")
+    assert rejection(reply) == forbidden("create", " — organization is not in this principal's accessible set")
     reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority(projectId=ABSENT, publicKey="x"))
-    assert refusal(reply) == NOT_FOUND
+    assert rejection(reply) == NOT_FOUND
     await nothing_was_made(region_networks)
 
 
@@ -112,9 +112,9 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_au
     region_networks.identity.references[HOME].add("servers.example/keeps-it")
     region_networks.identity.mark(HOME)
     reply = await client.post(AUTHORITIES, authority())
-    assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
+    assert rejection(reply) == (400, "unable to add reference, resource is being deleted")
     await region_networks.identity.remove_reference(HOME, "servers.example/keeps-it")
-    assert refusal(await client.post(AUTHORITIES, authority())) == NOT_FOUND
+    assert rejection(await client.post(AUTHORITIES, authority())) == NOT_FOUND
     await nothing_was_made(region_networks)
 
 
@@ -131,7 +131,7 @@ async def test_a_project_whose_deletion_begins_while_an_authority_is_created_kee
 
     monkeypatch.setattr(identity, "add_reference", add_reference_before_deletion)
     reply = await region_networks.authorities.ask(TENANT).post(AUTHORITIES, authority())
-    assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
+    assert rejection(reply) == (400, "unable to add reference, resource is being deleted")
     await nothing_was_made(region_networks)
     assert HOME not in identity.places, "nothing keeps the project"
 
@@ -153,7 +153,7 @@ async def test_a_request_that_failed_can_be_sent_again_under_its_key_and_leaves_
 async def test_tags_of_a_service_are_its_own_to_give(region_networks: NetworksEnvironment) -> None:
     wanted = authority()
     wanted["metadata"]["tags"] = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
-    status, sentence = refusal(await region_networks.authorities.ask(TENANT).post(AUTHORITIES, wanted))
+    status, sentence = rejection(await region_networks.authorities.ask(TENANT).post(AUTHORITIES, wanted))
     assert status == 422
     assert "metadata.tags" in sentence
     await nothing_was_made(region_networks)
@@ -168,11 +168,11 @@ async def test_tags_of_a_service_are_its_own_to_give(region_networks: NetworksEn
 async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: NetworksEnvironment) -> None:
     path = f"{AUTHORITIES}/{await make_authority(region_networks)}"
     stranger, reader = region_networks.authorities.ask(STRANGER), region_networks.authorities.ask(READER)
-    assert refusal(await stranger.get(path)) == NOT_FOUND
-    assert refusal(await stranger.delete(path)) == NOT_FOUND
+    assert rejection(await stranger.get(path)) == NOT_FOUND
+    assert rejection(await stranger.delete(path)) == NOT_FOUND
     assert (await reader.get(path)).status == 200
-    assert refusal(await reader.delete(path)) == forbidden("delete")
-    assert refusal(await reader.get(f"{AUTHORITIES}/{ABSENT}")) == NOT_FOUND
+    assert rejection(await reader.delete(path)) == forbidden("delete")
+    assert rejection(await reader.get(f"{AUTHORITIES}/{ABSENT}")) == NOT_FOUND
 
 
 async def test_what_another_api_made_is_there_as_well(region_networks: NetworksEnvironment) -> None:
@@ -201,7 +201,7 @@ async def test_a_list_has_what_was_asked_for_and_may_be_seen(region_networks: Ne
     assert await seen(TENANT, ("projectID", OTHER_PROJECT)) == [beside]
     assert await seen(TENANT, ("organizationID", ORG), ("tag", "a=b")) == []
     reply = await region_networks.authorities.ask(TENANT).get(AUTHORITIES, [("organizationID", OTHER_ORG)])
-    assert refusal(reply) == forbidden("read", " — organization is not in this principal's accessible set")
+    assert rejection(reply) == forbidden("read", " — organization is not in this principal's accessible set")
 
 
 # The end.
@@ -230,7 +230,7 @@ async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Ne
     )
     server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
     reply = await client.delete(f"{AUTHORITIES}/{name}")
-    assert refusal(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
+    assert rejection(reply) == (403, "SSH certificate authority is in use and cannot be deleted")
     assert not (await region_networks.store.get(SSHCertificateAuthority, name)).is_deleting
     other = f"{AUTHORITIES}/{await make_authority(region_networks)}"
     outdated = (await client.get(other)).headers["etag"]
@@ -240,7 +240,7 @@ async def test_a_server_keeps_the_authority_it_was_made_with(region_networks: Ne
     assert (await client.delete(f"{AUTHORITIES}/{name}")).status == 202
 
 
-async def test_every_change_is_witnessed_in_its_organization(region_networks: NetworksEnvironment) -> None:
+async def test_every_change_is_audited_in_its_organization(region_networks: NetworksEnvironment) -> None:
     name = await make_authority(region_networks)
     await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")
     assert await region_networks.audited() == [

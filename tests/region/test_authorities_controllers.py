@@ -1,4 +1,4 @@
-"""What is looked after about SSH certificate authorities: what an operation left, and the project's reference."""
+"""What is reconciled about SSH certificate authorities: what an operation left, and the project's reference."""
 
 import pytest
 
@@ -43,7 +43,7 @@ async def test_an_authority_reads_the_same_before_and_after_it_was_looked_at(
 
 
 @options(at_work=True)
-async def test_the_project_is_let_go_before_the_authority_is_gone(region_networks: NetworksEnvironment) -> None:
+async def test_the_project_is_released_before_the_authority_is_gone(region_networks: NetworksEnvironment) -> None:
     name = await make_authority(region_networks)
     region_networks.identity.fail("remove_reference", times=10_000)
     assert (await region_networks.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{name}")).status == 202

@@ -45,9 +45,11 @@ class Home:
 
 def _wanted(authority: str) -> NewAuthority:
     spec = AuthorityCreateSpec(organization_id=ORG, project_id=PROJECT, public_key=KEY)
-    asker = requester_of(Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT))
+    requester = requester_of(Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT))
     return NewAuthority(
-        authority=authority, requested=AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec), requester=asker
+        authority=authority,
+        requested=AuthorityCreate(metadata=MetadataWrite(name="ca"), spec=spec),
+        requester=requester,
     )
 
 

@@ -42,7 +42,7 @@ GOOD = [ED25519, RSA, P256, P384, P521]
 BLOB = ED25519.split()[1]
 
 
-def refusal_of(text: str) -> str:
+def rejection_of(text: str) -> str:
     with pytest.raises(Invalid) as refused:
         authority_key(text)
     assert (refused.value.field, refused.value.status) == ("spec.publicKey", 422)
@@ -64,7 +64,7 @@ def test_a_key_is_kept_canonically_and_with_a_comment_as_it_came(line: str) -> N
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t \r\n"])
 def test_a_blank_text_is_no_key(text: str) -> None:
-    assert refusal_of(text) == BLANK
+    assert rejection_of(text) == BLANK
 
 
 FLAWED: dict[str, str] = {
@@ -98,13 +98,13 @@ FLAWED: dict[str, str] = {
 
 @pytest.mark.parametrize("text", FLAWED.values(), ids=FLAWED)
 def test_what_is_not_one_readable_key_is_refused(text: str) -> None:
-    assert refusal_of(text) == UNREADABLE
+    assert rejection_of(text) == UNREADABLE
 
 
 @pytest.mark.parametrize("between", ["\n", "\r\n", "\r", "\n\n"])
 @pytest.mark.parametrize("second", [ED25519, RSA, "rubbish", "# a remark"])
 def test_a_second_line_is_refused(between: str, second: str) -> None:
-    assert refusal_of(f"{ED25519} first{between}{second}") == SEVERAL
+    assert rejection_of(f"{ED25519} first{between}{second}") == SEVERAL
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_second_line_is_refused(between: str, second: str) -> None:
     ],
 )
 def test_options_are_refused(options: str) -> None:
-    assert refusal_of(f"{options} {ED25519}") == OPTIONS
-    assert refusal_of(f"{options}\t{RSA} comment") == OPTIONS
+    assert rejection_of(f"{options} {ED25519}") == OPTIONS
+    assert rejection_of(f"{options}\t{RSA} comment") == OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -134,20 +134,20 @@ def test_options_are_refused(options: str) -> None:
     ],
 )
 def test_a_key_of_another_type_is_refused(kind: str) -> None:
-    assert refusal_of(wrapped(kind)) == TYPE
-    assert refusal_of(f"{wrapped(kind)} comment") == TYPE
-    assert refusal_of(f"{kind} {BLOB}") == UNREADABLE, "the type is the one inside, too"
+    assert rejection_of(wrapped(kind)) == TYPE
+    assert rejection_of(f"{wrapped(kind)} comment") == TYPE
+    assert rejection_of(f"{kind} {BLOB}") == UNREADABLE, "the type is the one inside, too"
 
 
 @given(st.text() | st.builds("{} {}".format, st.sampled_from(sorted(AUTHORITY_KEY_TYPES)), st.text()))
 def test_whatever_is_sent_is_refused_with_one_of_the_sentences(text: str) -> None:
-    assert refusal_of(text) in {BLANK, UNREADABLE, SEVERAL, OPTIONS, TYPE}
+    assert rejection_of(text) in {BLANK, UNREADABLE, SEVERAL, OPTIONS, TYPE}
 
 
 @given(blob=st.binary(max_size=80), kind=st.sampled_from(sorted(AUTHORITY_KEY_TYPES)))
 def test_no_made_up_blob_is_a_key(blob: bytes, kind: str) -> None:
-    assert refusal_of(f"{kind} {base64.b64encode(blob).decode()}") == UNREADABLE
-    assert refusal_of(wrapped(kind, blob)) == UNREADABLE
+    assert rejection_of(f"{kind} {base64.b64encode(blob).decode()}") == UNREADABLE
+    assert rejection_of(wrapped(kind, blob)) == UNREADABLE
 
 
 @given(comment=st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cs")), max_size=50))

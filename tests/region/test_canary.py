@@ -116,7 +116,7 @@ class Scene:
         self.canaries.add(_token(), f"GET {path}")
 
     async def send_nonsense(self, path: str) -> None:
-        """Send what looks like secrets wherever there could be one, so that every refusal has a chance to repeat it."""
+        """Send what looks like secrets wherever there could be one, so that every rejection could repeat it."""
         wrong = self.canaries.add("nonsense-canary-9f8e7d6c")
         base = {"flavorId": STANDARD, "imageId": UBUNTU}
         for data in (wrong, _encoded(wrong), _encoded(f"#cloud-config\n{wrong}\n" * 8000), [wrong], {wrong: wrong}):

@@ -35,7 +35,7 @@ from tests.kit.region.resource_api import (
     everywhere,
     make_region,
     member,
-    refusal,
+    rejection,
     run_region_api,
 )
 
@@ -107,7 +107,7 @@ async def test_a_region_that_is_not_seen_is_not_there(
     paths = [f"{SECOND}/{region}/{below}".rstrip("/")] if below != "detail" else []
     paths += [f"{FIRST}/{region}/{below}"] if below else []
     for path in paths:
-        assert refusal(await ann.get(path)) == (404, "resource not found"), path
+        assert rejection(await ann.get(path)) == (404, "resource not found"), path
     assert flavors.asked == []
 
 
@@ -205,7 +205,7 @@ async def test_ways_out_are_listed_by_name_and_a_cluster_has_none(region_catalog
     reply = await region_catalogue.ask(ANN).get(f"{regions}/{REGION}/externalnetworks")
     assert reply.json == [{"id": "e1", "name": "narrow"}, {"id": "e2", "name": "wide"}]
     refused = await region_catalogue.ask(ANN).get(f"{regions}/{CLUSTER}/externalnetworks")
-    assert refusal(refused) == (400, "region is not valid for this endpoint")
+    assert rejection(refused) == (400, "region is not valid for this endpoint")
     assert _names(await region_catalogue.ask(ANN).get(f"{regions}/{CLUSTER}/flavors")) == ["small", "large", "graphic"]
 
 
@@ -213,7 +213,7 @@ async def test_the_credentials_of_a_cluster_are_for_those_with_a_right_of_its_ow
     region_catalogue: CatalogueApi,
 ) -> None:
     path = f"{FIRST}/{CLUSTER}/detail"
-    assert refusal(await region_catalogue.ask(ANN).get(path)) == _forbidden("regions/detail")
+    assert rejection(await region_catalogue.ask(ANN).get(path)) == _forbidden("regions/detail")
     reply = await region_catalogue.ask(SERVICE).get(path)
     assert reply.json["spec"]["kubernetes"]["domainName"] == "k.example.com"
     assert decode(reply.json["spec"]["kubernetes"]["kubeconfig"]).decode() == CANARY
@@ -242,9 +242,9 @@ async def test_whoever_lacks_the_right_is_told_which_before_a_region_is_looked_f
     region_catalogue: CatalogueApi, path: str, endpoint: str
 ) -> None:
     for regions in (FIRST, SECOND):
-        assert refusal(await region_catalogue.ask(NOBODY).get(f"{regions}{path}")) == _forbidden(endpoint)
+        assert rejection(await region_catalogue.ask(NOBODY).get(f"{regions}{path}")) == _forbidden(endpoint)
     strange = " — organization is not in this principal's accessible set"
-    assert refusal(await region_catalogue.ask(BOB).get(f"{FIRST}{path}")) == _forbidden(endpoint, strange)
+    assert rejection(await region_catalogue.ask(BOB).get(f"{FIRST}{path}")) == _forbidden(endpoint, strange)
 
 
 async def test_a_right_in_another_organization_is_enough_where_the_path_names_none(
@@ -261,7 +261,7 @@ async def test_a_right_in_another_organization_is_enough_where_the_path_names_no
 async def test_what_is_no_id_is_refused_before_anybody_is_asked_who_they_are(
     region_catalogue: CatalogueApi, path: str
 ) -> None:
-    status, description = refusal(await region_catalogue.ask(None).get(path))
+    status, description = rejection(await region_catalogue.ask(None).get(path))
     assert (status, "invalid path/query element" in description) == (400, True)
 
 
@@ -289,7 +289,7 @@ async def test_a_provider_that_does_not_answer_is_told_as_that(
 
 
 _CONTRACT = wire_contract("region")
-_TABLE = Table("region", title="Region", description="One room of it.", routes=ROUTES)
+_TABLE = Table("region", title="Region", description="One capacity of it.", routes=ROUTES)
 _DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(_TABLE, version="0")))
 _PLACES = {(route.method, route.path) for route in _TABLE.routes}
 
@@ -303,7 +303,7 @@ def test_an_operation_is_as_existing_clients_know_it(operation: Operation) -> No
     assert Agreement(_CONTRACT, _DOCUMENT).differences(operation) == []
 
 
-def test_the_room_has_six_operations_that_existing_clients_know() -> None:
+def test_the_capacity_has_six_operations_that_existing_clients_know() -> None:
     known = {(each.method, each.path) for each in _CONTRACT.operations}
     assert len(known & _PLACES) == 6
 

@@ -77,7 +77,7 @@ async def test_only_those_of_its_organizations_see_a_private_region_and_controll
         assert await clouds.visible_regions(stranger) == []
 
 
-async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world: World, store: SqliteStore) -> None:
+async def test_a_withdrawn_region_is_seen_by_nobody_and_still_reconciled(world: World, store: SqliteStore) -> None:
     spec = RegionSpec(provider="simulated", simulated=RegionSimulated(region="north"))
     await seed_regions(store, [ConfiguredRegion(name="north", spec=spec)], now=world.clock.now())
     await seed_regions(store, [], now=world.clock.now())
@@ -89,7 +89,7 @@ async def test_a_withdrawn_region_is_seen_by_nobody_and_still_looked_after(world
     assert (await clouds.get(north)).region.name == north
 
 
-async def test_what_a_provider_lacks_refuses_the_request(world: World, store: SqliteStore) -> None:
+async def test_what_a_provider_lacks_rejects_the_request(world: World, store: SqliteStore) -> None:
     await make_region(store)
     cloud = await clouds_over(world, store, {REGION: FlavorProvider(world.clock).bare}).get(REGION)
     with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
@@ -109,7 +109,7 @@ async def test_all_who_work_in_a_region_share_its_calls_and_what_it_said(world: 
     assert flavors.asked == ["flavors"]
 
 
-async def test_a_provider_that_was_set_up_anew_is_the_one_that_is_asked(world: World, store: SqliteStore) -> None:
+async def test_a_provider_that_was_set_up_again_is_the_one_that_is_asked(world: World, store: SqliteStore) -> None:
     await make_region(store)
     old, new = FlavorProvider(world.clock), FlavorProvider(world.clock)
     providers: dict[str, Provider] = {REGION: old.provider}

@@ -21,8 +21,8 @@ class Screen:
 
     def __init__(self, region: RegionEnvironment) -> None:
         app = screens_api(region.app, {CLOUD: region.north.consoles}, url="https://cloud.example.com")
-        judged = Validated(app, contract_of(CONSOLES))
-        self._client = Client(app=Mounts([Mounted(CONSOLES_PREFIX, CONSOLES, judged)], judged))
+        validated = Validated(app, contract_of(CONSOLES))
+        self._client = Client(app=Mounts([Mounted(CONSOLES_PREFIX, CONSOLES, validated)], validated))
 
     async def see(self, url: str) -> Reply:
         """Open an address, wherever that is said to be."""

@@ -38,7 +38,7 @@ from tests.kit.region.resource_api import (
     everywhere,
     make_region,
     member,
-    refusal,
+    rejection,
     run_region_api,
 )
 from tests.kit.region.storage import ABSENT, TENANT, StorageEnvironment
@@ -69,7 +69,7 @@ class Stores:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassesEnvironment:
-    """A room whose regions have these providers."""
+    """A capacity whose regions have these providers."""
 
     api: RegionApi[FileStorageService]
     keeper: StorageClassSync
@@ -151,7 +151,7 @@ async def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again(
     listed = [each["metadata"]["name"] for each in (await client.get(CLASSES, [("regionID", REGION)])).json]
     assert listed == ["gold"]
     reply = await client.post(FILE_STORAGE, wanted(storageClassId=class_id(REGION, "iron")))
-    assert refusal(reply) == (422, "storage class not found")
+    assert rejection(reply) == (422, "storage class not found")
     north.offered = [IRON]
     found = await classes.look()
     assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [False, True]
@@ -229,7 +229,7 @@ async def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizat
     assert (fast["metadata"]["provisioningStatus"], fast["metadata"]["healthStatus"]) == ("provisioned", "healthy")
 
 
-async def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after(region_storage: StorageEnvironment) -> None:
+async def test_storage_of_a_class_that_was_withdrawn_is_still_reconciled(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -247,7 +247,7 @@ def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
     async def run(environment: RegionApi[FileStorageService]) -> None:
         await make_region(environment.store)
         reply = await environment.ask(TENANT).post(FILE_STORAGE, wanted())
-        assert refusal(reply) == (400, "region is not valid for this endpoint")
+        assert rejection(reply) == (400, "region is not valid for this endpoint")
         await StorageClassSync(environment.store, environment.service.providers, clock=environment.world.clock).sync()
         assert (await environment.ask(TENANT).get(CLASSES)).json == []
 

@@ -1,4 +1,4 @@
-"""File storage over HTTP: what may be asked for, in which order that is judged, and how it is told."""
+"""File storage over HTTP: what may be asked for, in which order that is validated, and how it is told."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ from tests.kit.region.filestorage_requests import (
     spoil,
     wanted,
 )
-from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, member, rejection
 from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, StorageEnvironment
 
 PAYER = ProjectRef(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
@@ -149,7 +149,7 @@ async def test_what_no_storage_can_be_is_refused_and_makes_nothing(
 ) -> None:
     await region_storage.keeper.sync()
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**spec))
-    assert refusal(reply) == (status, sentence)
+    assert rejection(reply) == (status, sentence)
     await nothing_was_made(region_storage)
 
 
@@ -180,7 +180,7 @@ async def test_what_no_storage_can_be_is_refused_and_makes_nothing(
 async def test_what_does_not_fit_the_schema_is_told_where(
     region_storage: StorageEnvironment, spec: dict[str, Any], place: str
 ) -> None:
-    status, sentence = refusal(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**spec)))
+    status, sentence = rejection(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**spec)))
     assert status == 400
     assert place in sentence
     await nothing_was_made(region_storage)
@@ -207,10 +207,10 @@ async def test_the_order_is_project_size_region_class_attachments_policies(regio
     }
     good = {"projectId": PROJECT, "sizeGiB": 1, "regionId": REGION, "storageClassId": STANDARD, "attachments": ...}
     told = []
-    for field, mended in good.items():
-        told.append(refusal(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**bad))))
-        bad[field] = mended
-    told.append(refusal(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**bad))))
+    for field, repaired in good.items():
+        told.append(rejection(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**bad))))
+        bad[field] = repaired
+    told.append(rejection(await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(**bad))))
     assert told == [
         (404, "resource not found"),
         (422, "size must be greater or equal to 1GiB"),
@@ -225,10 +225,12 @@ async def test_the_order_is_project_size_region_class_attachments_policies(regio
 @options(at_work=False)
 async def test_only_those_make_storage_who_may(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.sync()
-    assert refusal(await region_storage.storages.ask(READER).post(FILE_STORAGE, wanted())) == forbidden("create")
-    assert refusal(await region_storage.storages.ask(NOBODY).post(FILE_STORAGE, wanted())) == forbidden("create")
+    assert rejection(await region_storage.storages.ask(READER).post(FILE_STORAGE, wanted())) == forbidden("create")
+    assert rejection(await region_storage.storages.ask(NOBODY).post(FILE_STORAGE, wanted())) == forbidden("create")
     why = " — organization is not in this principal's accessible set"
-    assert refusal(await region_storage.storages.ask(STRANGER).post(FILE_STORAGE, wanted())) == forbidden("create", why)
+    assert rejection(await region_storage.storages.ask(STRANGER).post(FILE_STORAGE, wanted())) == forbidden(
+        "create", why
+    )
     assert (await region_storage.storages.ask(None).post(FILE_STORAGE, wanted())).status == 401
     await nothing_was_made(region_storage)
     assert (await region_storage.storages.ask(INSIDER).post(FILE_STORAGE, wanted())).status == 201
@@ -244,12 +246,12 @@ async def test_a_class_of_another_region_or_organization_or_one_that_is_withdraw
     ours = await make_class(region_storage, names[2], organization=ORG)
     client = region_storage.storages.ask(TENANT)
     reply = await client.post(FILE_STORAGE, wanted(storageClassId=elsewhere))
-    assert refusal(reply) == (422, "storage class not available in region")
+    assert rejection(reply) == (422, "storage class not available in region")
     reply = await client.post(FILE_STORAGE, wanted(storageClassId=theirs))
     why = " — organization is not in this principal's accessible set"
-    assert refusal(reply) == forbidden("read", why, "filestorageclass:v2")
+    assert rejection(reply) == forbidden("read", why, "filestorageclass:v2")
     reply = await client.post(FILE_STORAGE, wanted(storageClassId=ours))
-    assert refusal(reply) == forbidden("read", " is not permitted", "filestorageclass:v2")
+    assert rejection(reply) == forbidden("read", " is not permitted", "filestorageclass:v2")
     await nothing_was_made(region_storage)
     allowed = region_storage.storages.ask(member("cho@example.com", ORG, f"{ALL}, region:filestorageclass:v2 R"))
     assert (await allowed.post(FILE_STORAGE, wanted(storageClassId=ours))).status == 201
@@ -261,7 +263,7 @@ async def test_a_network_has_to_be_of_the_same_project_and_provisioned_with_a_st
     await region_storage.keeper.sync()
 
     async def told(network: str, who: Any = TENANT) -> tuple[int, str]:
-        return refusal(await region_storage.storages.ask(who).post(FILE_STORAGE, wanted(network)))
+        return rejection(await region_storage.storages.ask(who).post(FILE_STORAGE, wanted(network)))
 
     other = await region_storage.make_network(projectId=OTHER_PROJECT)
     assert await told(other) == (422, "network not available in project")
@@ -287,7 +289,7 @@ async def test_a_network_that_is_not_there_yet_is_not_attached_to(region_storage
     await region_storage.keeper.sync()
     network = await region_storage.make_network()
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(network))
-    assert refusal(reply) == (422, "network not provisioned")
+    assert rejection(reply) == (422, "network not provisioned")
     await nothing_was_made(region_storage)
 
 
@@ -305,7 +307,7 @@ async def test_quota_is_held_in_bytes_for_whoever_pays_and_refused_in_words(regi
     assert held.amounts == (ChargeAmount("filestorage", 10 * GIB),)
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(sizeGiB=11))
     sentence = f"total filestorage allocation of {11 * GIB} would exceed quota limit of {10 * GIB}"
-    assert refusal(reply) == (403, sentence)
+    assert rejection(reply) == (403, sentence)
     assert [each.name for each in (await region_storage.store.list(FileStorage)).items] == [paid]
     assert HOME not in [place for place, _ in region_storage.identity.held]
 

@@ -18,7 +18,7 @@ from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
 from tests.kit.region.filestorage_requests import FAST, policy, read, update, wanted
-from tests.kit.region.resource_api import refusal
+from tests.kit.region.resource_api import rejection
 from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 REFERENCE = "filestorages.region.unikorn-cloud.org"
@@ -67,7 +67,7 @@ async def test_storage_is_not_attached_where_others_hold_the_whole_storage_range
     for number in range(16, 32):
         await allocate_specific_address(region_storage.store, found, found, IPv4Address(f"10.0.0.{number}"))
     reply = await region_storage.storages.ask(TENANT).post(FILE_STORAGE, wanted(network))
-    assert refusal(reply) == (422, "network storage range does not contain any usable addresses")
+    assert rejection(reply) == (422, "network storage range does not contain any usable addresses")
 
 
 async def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_range(
@@ -166,7 +166,7 @@ async def test_a_network_that_storage_is_attached_to_cannot_go_before_it(region_
     await region_storage.rest()
     client = region_storage.networks.ask(TENANT)
     reply = await client.delete(f"{NETWORKS}/{network}")
-    assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    assert rejection(reply) == (403, "network is in use and cannot be deleted")
     assert (await region_storage.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
     await region_storage.rest()
     assert (await client.delete(f"{NETWORKS}/{network}")).status == 202
@@ -186,7 +186,7 @@ async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: St
     assert (usage["capacityBytes"], usage["usedBytes"]) == (10 * GIB, 3 * GIB)
     assert usage["updatedAt"] > first["updatedAt"]
     reply = await region_storage.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", update(sizeGiB=2))
-    assert refusal(reply) == (
+    assert rejection(reply) == (
         422,
         "spec.sizeGiB is less than the space in use: request at least 3.",
     )
@@ -196,7 +196,7 @@ async def test_how_full_it_is_is_told_when_the_cloud_tells_it(region_storage: St
     await region_storage.confirm_absence()
 
 
-async def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers(region_storage: StorageEnvironment) -> None:
+async def test_what_the_cloud_rejects_to_shrink_says_so_and_recovers(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
@@ -227,7 +227,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvi
         reply = await client.delete(path)
         assert (reply.status, reply.body) == (202, b"")
     assert (await read(region_storage, storage))["metadata"]["provisioningStatus"] == "deprovisioning"
-    assert refusal(await client.put(path, update())) == (400, "filestorage is being deleted")
+    assert rejection(await client.put(path, update())) == (400, "filestorage is being deleted")
     await region_storage.rest()
     assert (await client.get(path)).status == 404
     assert await at_cloud(region_storage) == []
@@ -236,7 +236,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvi
     await region_storage.confirm_absence()
 
 
-async def test_the_project_is_let_go_last(region_storage: StorageEnvironment) -> None:
+async def test_the_project_is_released_last(region_storage: StorageEnvironment) -> None:
     await region_storage.keeper.sync()
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()

@@ -22,26 +22,26 @@ from tests.kit.region.filestorage_requests import (
     update,
     wanted,
 )
-from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, rejection
 from tests.kit.region.storage import ABSENT, HOME, OTHER_PROJECT, TENANT, StorageEnvironment
 
 
 @options(at_work=False)
-async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_rights(
+async def test_storage_is_not_there_for_strangers_and_closed_to_those_without_permissions(
     region_storage: StorageEnvironment,
 ) -> None:
     await region_storage.keeper.sync()
     path = f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
     stranger, nobody, reader = (region_storage.storages.ask(who) for who in (STRANGER, NOBODY, READER))
     for reply in (await stranger.get(path), await stranger.put(path, update()), await stranger.delete(path)):
-        assert refusal(reply) == (404, "resource not found")
-    assert refusal(await nobody.get(path)) == forbidden("read")
-    assert refusal(await nobody.delete(path)) == forbidden("read")
+        assert rejection(reply) == (404, "resource not found")
+    assert rejection(await nobody.get(path)) == forbidden("read")
+    assert rejection(await nobody.delete(path)) == forbidden("read")
     assert (await reader.get(path)).status == 200
-    assert refusal(await reader.put(path, update())) == forbidden("update")
-    assert refusal(await reader.delete(path)) == forbidden("delete")
+    assert rejection(await reader.put(path, update())) == forbidden("update")
+    assert rejection(await reader.delete(path)) == forbidden("delete")
     assert (await region_storage.storages.ask(TENANT).get(f"{FILE_STORAGE}/{ABSENT}")).status == 404
-    status, sentence = refusal(await region_storage.storages.ask(None).get(f"{FILE_STORAGE}/x"))
+    status, sentence = rejection(await region_storage.storages.ask(None).get(f"{FILE_STORAGE}/x"))
     assert (status, sentence.partition(":")[0]) == (400, "invalid path/query element")
 
 
@@ -70,7 +70,7 @@ async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_fil
     assert await listed(TENANT, ("regionID", ABSENT)) == []
     assert await listed(TENANT, ("tag", "a=1")) == [first]
     client = region_storage.storages.ask(TENANT)
-    assert refusal(await client.get(FILE_STORAGE, [("tag", "a")])) == (400, "tag decode failed")
+    assert rejection(await client.get(FILE_STORAGE, [("tag", "a")])) == (400, "tag decode failed")
     assert (await client.get(FILE_STORAGE, [("organizationID", OTHER_ORG)])).status == 403
 
 
@@ -126,7 +126,7 @@ async def test_a_put_of_what_it_cannot_become_changes_nothing(
     path = f"{FILE_STORAGE}/{await region_storage.make_storage(wanted())}"
     before, asked = await region_storage.versions(), len(region_storage.identity.asked)
     reply = await region_storage.storages.ask(TENANT).put(path, update(**spec))
-    assert refusal(reply) == (status, sentence)
+    assert rejection(reply) == (status, sentence)
     for name in ("defaultSnapshotProtectionEnabled", "snapshotPolicies"):
         assert (await region_storage.storages.ask(TENANT).put(path, update(**{name: None}))).status == 400
     assert (await region_storage.versions(), len(region_storage.identity.asked)) == (before, asked)
@@ -142,7 +142,7 @@ async def test_a_size_that_exceeds_the_quota_is_refused_in_words_and_changes_not
     client, path = region_storage.storages.ask(TENANT), f"{FILE_STORAGE}/{storage}"
     reply = await client.put(path, update(sizeGiB=16) | {"metadata": {"name": "new"}})
     sentence = f"total filestorage allocation of {16 * GIB} would exceed quota limit of {15 * GIB}"
-    assert refusal(reply) == (403, sentence)
+    assert rejection(reply) == (403, sentence)
     assert await read(region_storage, storage) == before
     assert (await client.put(path, update(sizeGiB=15))).status == 202
     assert region_storage.identity.total("filestorage", HOME) == 15 * GIB
@@ -196,7 +196,7 @@ async def test_what_was_written_before_anybody_was_asked_is_protected(region_sto
     assert [each.name for each in stored.spec.snapshot_policies] == ["system-default"]
 
 
-async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(
+async def test_while_an_operation_has_it_locked_another_change_is_a_conflict(
     region_storage: StorageEnvironment,
 ) -> None:
     await region_storage.keeper.sync()

@@ -13,7 +13,16 @@ from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.objects import Metadata
 from tests.kit.environment import options
 from tests.kit.region.images import ABSENT, ANN, OWN, SECOND, ImagesEnvironment, image, read
-from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal
+from tests.kit.region.resource_api import (
+    ORG,
+    OTHER_ORG,
+    OTHER_REGION,
+    REGION,
+    everywhere,
+    make_region,
+    member,
+    rejection,
+)
 
 BOB = member("bob@example.com", OTHER_ORG, "region:images CRD")
 READER = member("rae@example.com", ORG, "region:images R")
@@ -116,25 +125,25 @@ async def test_a_region_that_is_not_seen_is_not_there_and_one_without_images_say
         await client.post(hidden, image()),
         await client.delete(f"{hidden}/{MINE}"),
     ):
-        assert refusal(reply) == (404, "resource not found")
+        assert rejection(reply) == (404, "resource not found")
     for reply in (
         await client.get(IMAGES.format(regionID=OTHER_REGION)),
         await client.get(CLUSTER),
         await client.post(CLUSTER, image()),
         await client.delete(f"{CLUSTER}/{MINE}"),
     ):
-        assert refusal(reply) == (400, "region is not valid for this endpoint")
+        assert rejection(reply) == (400, "region is not valid for this endpoint")
     assert region_images.web.asked == []
 
 
 @options(at_work=False)
-async def test_rights_are_judged_before_anything_is_looked_at(region_images: ImagesEnvironment) -> None:
+async def test_permissions_are_validated_before_anything_is_looked_at(region_images: ImagesEnvironment) -> None:
     missing, strange = " is not permitted", " — organization is not in this principal's accessible set"
     for path in (OWN, CLUSTER, OWN.replace(REGION, ABSENT)):
-        assert refusal(await region_images.api.ask(NOBODY).get(path)) == forbidden("read", missing)
-        assert refusal(await region_images.api.ask(READER).post(path, image())) == forbidden("create", missing)
-        assert refusal(await region_images.api.ask(READER).delete(f"{path}/{MINE}")) == forbidden("delete", missing)
-        assert refusal(await region_images.api.ask(BOB).post(path, image())) == forbidden("create", strange)
+        assert rejection(await region_images.api.ask(NOBODY).get(path)) == forbidden("read", missing)
+        assert rejection(await region_images.api.ask(READER).post(path, image())) == forbidden("create", missing)
+        assert rejection(await region_images.api.ask(READER).delete(f"{path}/{MINE}")) == forbidden("delete", missing)
+        assert rejection(await region_images.api.ask(BOB).post(path, image())) == forbidden("create", strange)
     assert (await region_images.api.ask(None).get(SECOND)).status == 401
     assert region_images.web.asked == []
 
@@ -196,7 +205,7 @@ WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
 async def test_what_no_image_can_be_is_refused_before_anything_is_fetched(
     region_images: ImagesEnvironment, spec: dict[str, Any], status: int, text: str
 ) -> None:
-    told = refusal(await region_images.api.ask(ANN).post(OWN, image(**spec)))
+    told = rejection(await region_images.api.ask(ANN).post(OWN, image(**spec)))
     assert told[0] == status
     assert text in told[1]
     assert region_images.web.asked == []
@@ -211,7 +220,7 @@ async def test_what_no_image_can_be_is_refused_before_anything_is_fetched(
 async def test_tags_of_services_are_not_the_callers_to_give(region_images: ImagesEnvironment, tag: str) -> None:
     wanted = image()
     wanted["metadata"]["tags"] = [{"name": tag, "value": "x"}]
-    status, told = refusal(await region_images.api.ask(ANN).post(OWN, wanted))
+    status, told = rejection(await region_images.api.ask(ANN).post(OWN, wanted))
     assert (status, tag in told) == (422, True)
     assert (await region_images.store.list(ImageImport)).items == []
 
@@ -233,10 +242,10 @@ async def test_only_an_organizations_own_image_can_be_given_up(region_images: Im
     client = region_images.api.ask(ANN)
     (built_in, *_) = [each for each in await region_images.at_cloud.images() if each.id not in {MINE, THEIRS, GLOBAL}]
     for name in (THEIRS, GLOBAL, ABSENT, built_in.id):
-        assert refusal(await client.delete(f"{OWN}/{name}")) == (404, "resource not found")
+        assert rejection(await client.delete(f"{OWN}/{name}")) == (404, "resource not found")
     name = await region_images.begin()
     elsewhere = IMAGES_OF_ORGANIZATION.format(organizationID=OTHER_ORG, regionID=REGION)
-    assert refusal(await region_images.api.ask(ADMIN).delete(f"{elsewhere}/{name}")) == (404, "resource not found")
+    assert rejection(await region_images.api.ask(ADMIN).delete(f"{elsewhere}/{name}")) == (404, "resource not found")
     assert (await client.delete(f"{OWN}/{MINE}")).status == 202
     assert (await client.delete(f"{OWN}/{MINE}")).status == 404
     assert await names(region_images, ANN, {"organizationID": ORG}) == {GLOBAL}
@@ -248,7 +257,7 @@ async def test_an_image_that_a_server_is_made_of_stays(region_images: ImagesEnvi
     await furnish(region_images)
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id=MINE))
     made = await region_images.store.create(Server(metadata=Metadata(name=ABSENT), spec=spec))
-    told = refusal(await region_images.api.ask(ANN).delete(f"{OWN}/{MINE}"))
+    told = rejection(await region_images.api.ask(ANN).delete(f"{OWN}/{MINE}"))
     assert told == (409, f"The image {MINE} is in use. Remove what uses it first.")
     assert MINE in {each.id for each in await region_images.owned()}
     await region_images.store.delete(Server, made.name, uid=made.uid)
@@ -291,7 +300,7 @@ async def test_a_new_image_of_the_clouds_is_found_although_its_list_is_a_moment_
 
 
 @options(at_work=False)
-async def test_a_request_that_cannot_be_judged_is_told_as_that(region_images: ImagesEnvironment) -> None:
+async def test_a_request_that_cannot_be_validated_is_told_as_that(region_images: ImagesEnvironment) -> None:
     async def ill() -> None:
         raise Unavailable("The cloud is ill: try again.")
 

@@ -1,4 +1,4 @@
-"""Importing images over real sockets: every refusal in the words that clients know, and no way into the inside."""
+"""Importing images over real sockets: every rejection in the words that clients know, and no way into the inside."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,7 +28,7 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.contract import Reply
 from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
 from tests.kit.region.images import ANN, DISK, OWN, SECTOR, image
-from tests.kit.region.resource_api import REGION, RegionApi, catalogues, clouds_over, make_region, refusal, registry
+from tests.kit.region.resource_api import REGION, RegionApi, catalogues, clouds_over, make_region, registry, rejection
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
 
@@ -37,11 +37,11 @@ STATUS = (422, "Image read failed with an incorrect status code, please ensure t
 RANGE = (400, "Unable to peek image header, incorrect response size for range")
 SMALL = (422, "Unable to peek image header, response too small")
 MAGIC = (422, "Image does not contain a valid master boot record, ensure the image is in raw format")
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
 class ImportHost:
-    """The room in real time."""
+    """The capacity in real time."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ImportHost:
         return await self._free.ask(ANN).post(OWN, image(uri))
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not await holds():  # noqa: ASYNC110  it is asked what it cannot tell
                 await asyncio.sleep(0.01)
 
@@ -125,7 +125,7 @@ async def test_what_is_no_image_is_refused_in_the_words_that_clients_know(
     tmp_path: Path, answer: Answer, told: tuple[int, str]
 ) -> None:
     async with import_host(tmp_path) as host, serving(answer) as served:
-        assert refusal(await host.ask(served.url())) == told
+        assert rejection(await host.ask(served.url())) == told
         assert await host.stored() == []
 
 
@@ -133,8 +133,8 @@ async def test_nobody_at_the_address_is_the_same_as_no_answer(tmp_path: Path) ->
     async with import_host(tmp_path) as host:
         async with serving(saying(DISK)) as served:
             url = served.url()
-        assert refusal(await host.ask(url)) == UNREADABLE
-        assert refusal(await host.ask("http://nowhere.example/disk.raw")) == UNREADABLE
+        assert rejection(await host.ask(url)) == UNREADABLE
+        assert rejection(await host.ask("http://nowhere.example/disk.raw")) == UNREADABLE
 
 
 INSIDE = [
@@ -177,7 +177,7 @@ async def test_no_address_leads_inside(tmp_path: Path, uri: str) -> None:
     )
     async with import_host(tmp_path, names=names, reach=AddressPolicy()) as host, serving(saying(DISK)) as served:
         reply = await host.ask(uri.format(port=served.port))
-        assert refusal(reply) == UNREADABLE
+        assert rejection(reply) == UNREADABLE
         assert served.asked == []
         assert await host.stored() == []
 
@@ -186,7 +186,7 @@ async def test_no_redirect_leads_inside_and_what_is_there_is_not_told(tmp_path: 
     async with import_host(tmp_path, names=Names({"inside.example": [["10.0.0.1"]]})) as host:
         for location in ("http://10.0.0.1/secret", "http://inside.example/", "file:///etc/passwd", "//[::1]/x"):
             async with serving(redirecting(location)) as served:
-                assert refusal(await host.ask(served.url())) == UNREADABLE
+                assert rejection(await host.ask(served.url())) == UNREADABLE
         assert await host.stored() == []
 
 

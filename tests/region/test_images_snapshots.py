@@ -19,7 +19,7 @@ from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
 from tests.kit.outbound_servers import Names
 from tests.kit.region.environment import NORTH, UBUNTU, RegionEnvironment, run_region
-from tests.kit.region.resource_api import OTHER_ORG, RegionApi, everywhere, member, refusal
+from tests.kit.region.resource_api import OTHER_ORG, RegionApi, everywhere, member, rejection
 from tests.kit.simulation.runner import World
 
 SERVICE = everywhere("compute", "region:servers R, region:images CR")
@@ -32,23 +32,23 @@ def snapshot_of(server: str) -> str:
 
 
 def with_server(act: Act, *, is_running: bool = True) -> None:
-    """Have a server, running or just asked for, and the images room of its region."""
+    """Have a server, running or just asked for, and the images capacity of its region."""
 
-    async def scenario(house: RegionEnvironment) -> None:
-        app = house.app
+    async def scenario(region: RegionEnvironment) -> None:
+        app = region.app
         fetcher = ImageFetcher(source=GuardedFetcher(resolve=Names({})))
         services = {
-            "images": Images(store=house.store, providers=app.providers, fetcher=fetcher),
+            "images": Images(store=region.store, providers=app.providers, fetcher=fetcher),
             "servers": app.services.servers,
             "actions": app.services.server_actions,
         }
-        clock: Clock = house.clock
+        clock: Clock = region.clock
         world = cast("World", SimpleNamespace(clock=clock, randomness=app.ports.randomness))
-        environment = RegionApi(world, house.store, services, [*api.ROUTES, *server_api.ROUTES])
-        server = await house.server(await house.network())
+        environment = RegionApi(world, region.store, services, [*api.ROUTES, *server_api.ROUTES])
+        server = await region.server(await region.network())
         if is_running:
-            await house.until(f"/api/v2/servers/{server}", "provisioned")
-        await act(house, environment, server)
+            await region.until(f"/api/v2/servers/{server}", "provisioned")
+        await act(region, environment, server)
         environment.app.assert_documented()
 
     run_region(scenario)
@@ -122,7 +122,7 @@ async def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there(
     assert (first, [first]) == (again, [read_image(each) for each in await owned(region)])
 
 
-async def test_rights_to_the_server_and_to_images_are_both_needed(
+async def test_permissions_to_the_server_and_to_images_are_both_needed(
     region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
 ) -> None:
     stranger = member("eve@example.com", OTHER_ORG, "region:servers R, region:images C")
@@ -132,7 +132,7 @@ async def test_rights_to_the_server_and_to_images_are_both_needed(
         (member("bob@example.com", region.organization, "region:servers R"), "'create' on endpoint 'region:images'"),
     ]
     for who, right in lacking:
-        status, told = refusal(await images.ask(who).post(snapshot_of(server), WANTED))
+        status, told = rejection(await images.ask(who).post(snapshot_of(server), WANTED))
         assert (status, right in told) == (403, True)
     assert await owned(region) == []
     both = member("pat@example.com", region.organization, "region:servers R, region:images C")
@@ -145,14 +145,14 @@ async def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that(
 ) -> None:
     client = images.ask(SERVICE)
     absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
-    assert refusal(await client.post(snapshot_of(server), WANTED)) == absent
+    assert rejection(await client.post(snapshot_of(server), WANTED)) == absent
     await region.clock.sleep(1.0)
     told = (400, "server cannot be snapshotted in its current state")
-    assert refusal(await client.post(snapshot_of(server), WANTED)) == told
+    assert rejection(await client.post(snapshot_of(server), WANTED)) == told
     assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
-    assert refusal(await client.post(snapshot_of(server), WANTED)) == (400, "server is being deleted")
+    assert rejection(await client.post(snapshot_of(server), WANTED)) == (400, "server is being deleted")
     await region.until_gone(f"/api/v2/servers/{server}")
-    assert refusal(await client.post(snapshot_of(server), WANTED)) == (404, "resource not found")
+    assert rejection(await client.post(snapshot_of(server), WANTED)) == (404, "resource not found")
 
 
 async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refused(
@@ -176,4 +176,4 @@ async def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_
     catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone
     (await region.app.providers.get(NORTH)).invalidate_images()
     told = (400, "server cannot be snapshotted: the image that it was created from was deleted")
-    assert refusal(await images.ask(SERVICE).post(snapshot_of(server), WANTED)) == told
+    assert rejection(await images.ask(SERVICE).post(snapshot_of(server), WANTED)) == told

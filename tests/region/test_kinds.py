@@ -138,7 +138,7 @@ async def test_two_cannot_have_one_address_and_whose_it_is_can_be_found(store: S
     assert (await store.list_names(Address, index=("holder", "two"))).items == []
 
 
-async def test_an_address_outlives_the_wish_to_delete_its_holder_but_not_its_network(store: SqliteStore) -> None:
+async def test_an_address_outlives_the_request_to_delete_its_holder_but_not_its_network(store: SqliteStore) -> None:
     net = await store.create(network())
     wanted = server()
     held = await store.create(replace(wanted, metadata=replace(wanted.metadata, finalizers=(CONTROLLER_FINALIZER,))))

@@ -1,4 +1,4 @@
-"""Load balancers over HTTP: what may be asked for, in which order that is judged, and how it is told."""
+"""Load balancers over HTTP: what may be asked for, in which order that is validated, and how it is told."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ from tests.kit.region.loadbalancer_requests import (
     pool,
     wanted,
 )
-from tests.kit.region.resource_api import ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, PROJECT, REGION, member, rejection
 from tests.kit.region.storage import ABSENT, HOME, TENANT, StorageEnvironment
 
 
@@ -162,7 +162,7 @@ async def test_what_no_load_balancer_can_be_is_refused_and_makes_nothing(
 ) -> None:
     network = await region_storage.make_network()
     reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, **body))
-    assert refusal(reply) == (status, sentence)
+    assert rejection(reply) == (status, sentence)
     await nothing_was_made(region_storage)
 
 
@@ -192,7 +192,7 @@ async def test_a_listener_that_does_not_fit_the_schema_is_told_where(
     region_storage: StorageEnvironment, body: dict[str, Any], place: str
 ) -> None:
     network = await region_storage.make_network()
-    status, sentence = refusal(await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, body)))
+    status, sentence = rejection(await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, body)))
     assert status == 400
     assert place in sentence
     await nothing_was_made(region_storage)
@@ -224,11 +224,11 @@ async def test_the_network_comes_first_then_the_right_then_the_address_then_the_
     assert (await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, unknown)).status == 404
     assert (await region_storage.balancers.ask(STRANGER).post(LOAD_BALANCERS, bad)).status == 404
     reply = await region_storage.balancers.ask(NOBODY).post(LOAD_BALANCERS, bad)
-    assert refusal(reply) == forbidden("read", " — project is not in this principal's accessible set", "networks:v2")
+    assert rejection(reply) == forbidden("read", " — project is not in this principal's accessible set", "networks:v2")
     reply = await region_storage.balancers.ask(READER).post(LOAD_BALANCERS, bad)
-    assert refusal(reply) == forbidden("create", " — project is not in this principal's accessible set")
+    assert rejection(reply) == forbidden("create", " — project is not in this principal's accessible set")
     reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, bad)
-    assert refusal(reply) == (400, "vipAddress must be a valid IPv4 address")
+    assert rejection(reply) == (400, "vipAddress must be a valid IPv4 address")
     reply = await region_storage.balancers.ask(INSIDER).post(LOAD_BALANCERS, wanted(network))
     assert reply.status == 201
 
@@ -266,7 +266,7 @@ async def test_quota_is_held_for_whoever_pays_and_refused_in_words(region_storag
     client = region_storage.balancers.ask(TENANT)
     assert (await client.post(LOAD_BALANCERS, wanted(network))).status == 201
     reply = await client.post(LOAD_BALANCERS, wanted(network))
-    assert refusal(reply) == (403, "total loadbalancers allocation of 2 would exceed quota limit of 1")
+    assert rejection(reply) == (403, "total loadbalancers allocation of 2 would exceed quota limit of 1")
     assert len((await region_storage.store.list(LoadBalancer)).items) == 2
     assert region_storage.identity.total("loadbalancers", HOME) == 1
 

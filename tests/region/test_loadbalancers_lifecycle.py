@@ -14,7 +14,7 @@ from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.kit.region.resource_api import refusal
+from tests.kit.region.resource_api import rejection
 from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 HELD = (
@@ -87,7 +87,7 @@ async def test_an_address_that_another_has_is_refused(region_storage: StorageEnv
     first = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177"))
     await region_storage.rest()
     reply = await region_storage.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, vipAddress="10.0.0.177"))
-    assert refusal(reply) == (422, HELD)
+    assert rejection(reply) == (422, HELD)
     assert [each.name for each in (await region_storage.store.list(LoadBalancer)).items] == [first]
     assert region_storage.identity.total("loadbalancers", HOME) == 1
 
@@ -109,10 +109,10 @@ async def test_of_two_that_ask_for_one_address_at_once_the_second_waits_for_it(
     assert len(await at_cloud(region_storage)) == 1
     assert (await region_storage.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{waiting}")).status == 202
     await region_storage.rest()
-    assert len((await region_storage.store.list(Address)).items) == 1, "it gave back nothing that was not its own"
+    assert len((await region_storage.store.list(Address)).items) == 1, "it released nothing that was not its own"
 
 
-async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that_is_given_back(
+async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that_is_released(
     region_storage: StorageEnvironment,
 ) -> None:
     network = await region_storage.make_network()
@@ -138,7 +138,7 @@ async def test_one_that_asked_before_that_was_refused_never_takes_an_address_tha
     assert not await at_cloud(region_storage)
 
 
-async def test_a_network_without_free_addresses_says_so_and_one_that_is_given_back_is_used(
+async def test_a_network_without_free_addresses_says_so_and_one_that_is_released_is_used(
     region_storage: StorageEnvironment,
 ) -> None:
     network = await region_storage.make_network(reservations={"prefixLength": 25, "providerReservedPrefixLength": 28})
@@ -193,7 +193,7 @@ async def test_a_public_address_that_exceeds_the_quota_changes_nothing(region_st
     path, client = f"{LOAD_BALANCERS}/{balancer}", region_storage.balancers.ask(TENANT)
     before = await read(region_storage, balancer)
     reply = await client.put(path, {"metadata": {"name": "other"}, "spec": {"listeners": [WEB], "publicIP": True}})
-    assert refusal(reply) == (403, "total publicips allocation of 1 would exceed quota limit of 0")
+    assert rejection(reply) == (403, "total publicips allocation of 1 would exceed quota limit of 0")
     assert await read(region_storage, balancer) == before
     assert region_storage.identity.total("loadbalancers", HOME) == 1
     await region_storage.rest()
@@ -249,7 +249,7 @@ async def test_what_is_deleted_leaves_nothing_behind(region_storage: StorageEnvi
     again = await client.delete(path)
     assert again.status == 202
     assert (await read(region_storage, balancer))["metadata"]["provisioningStatus"] == "deprovisioning"
-    assert refusal(await client.put(path, update())) == (422, "load balancer is being deleted")
+    assert rejection(await client.put(path, update())) == (422, "load balancer is being deleted")
     await region_storage.rest()
     assert (await client.get(path)).status == 404
     assert await at_cloud(region_storage) == []

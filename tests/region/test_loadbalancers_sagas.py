@@ -113,7 +113,7 @@ def _wanted(balancer: str, *, is_public: bool) -> NewBalancer:
     )
 
 
-def _judged(*, is_public: bool) -> LoadBalancer:
+def _validated(*, is_public: bool) -> LoadBalancer:
     """Return the load balancer as it stands to begin with."""
     home = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, regional.REGION: REGION, regional.IDENTITY: IDENTITY}
     network = Network(metadata=Metadata(name=NETWORK, labels=home), spec=NetworkSpec(prefix="10.0.0.0/24"))
@@ -126,7 +126,7 @@ def _changed(name: str, *listeners: ListenerWire, is_public: bool) -> ChangedBal
     )
     return ChangedBalancer(
         id=ONE,
-        previous=previous_state(_judged(is_public=not is_public)),
+        previous=previous_state(_validated(is_public=not is_public)),
         requested=wanted,
         requester=requester_of(ANN),
         requested_at=NOW,

@@ -5,12 +5,12 @@ from typing import Any
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.environment import options
 from tests.kit.region.loadbalancer_requests import INSIDER, NOBODY, READER, STRANGER, forbidden, update, wanted
-from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, everywhere, member, rejection
 from tests.kit.region.storage import ABSENT, OTHER_PROJECT, TENANT, StorageEnvironment
 
 
 @options(at_work=False)
-async def test_a_load_balancer_is_not_there_for_strangers_and_closed_to_those_without_rights(
+async def test_a_load_balancer_is_not_there_for_strangers_and_closed_to_those_without_permissions(
     region_storage: StorageEnvironment,
 ) -> None:
     network = await region_storage.make_network()
@@ -19,17 +19,17 @@ async def test_a_load_balancer_is_not_there_for_strangers_and_closed_to_those_wi
     for reply in (await stranger.get(path), await stranger.put(path, update()), await stranger.delete(path)):
         assert reply.status == 404
     outside = " — project is not in this principal's accessible set"
-    assert refusal(await nobody.get(path)) == forbidden("read", outside)
-    assert refusal(await nobody.delete(path)) == forbidden("read", outside)
+    assert rejection(await nobody.get(path)) == forbidden("read", outside)
+    assert rejection(await nobody.delete(path)) == forbidden("read", outside)
     assert (await reader.get(path)).status == 200
-    assert refusal(await reader.put(path, update())) == forbidden("update", outside)
-    assert refusal(await reader.delete(path)) == forbidden("delete", outside)
+    assert rejection(await reader.put(path, update())) == forbidden("update", outside)
+    assert rejection(await reader.delete(path)) == forbidden("delete", outside)
     blind = member("tim@example.com", ORG, "region:loadbalancers:v2 CRUD")
-    assert refusal(await region_storage.balancers.ask(blind).put(path, update())) == forbidden(
+    assert rejection(await region_storage.balancers.ask(blind).put(path, update())) == forbidden(
         "read", outside, "networks:v2"
     )
     assert (await region_storage.balancers.ask(None).get(path)).status == 401
-    status, sentence = refusal(await region_storage.balancers.ask(None).get(f"{LOAD_BALANCERS}/x"))
+    status, sentence = rejection(await region_storage.balancers.ask(None).get(f"{LOAD_BALANCERS}/x"))
     assert (status, sentence.partition(":")[0]) == (400, "invalid path/query element")
 
 
@@ -63,6 +63,6 @@ async def test_a_list_has_what_the_caller_may_see_in_the_order_of_ids_and_by_fil
     assert await listed(TENANT, ("tag", "a=1")) == [first]
     assert await listed(TENANT, ("tag", "a=1"), ("tag", "b=1")) == []
     client = region_storage.balancers.ask(TENANT)
-    assert refusal(await client.get(LOAD_BALANCERS, [("tag", "a")])) == (400, "tag decode failed")
+    assert rejection(await client.get(LOAD_BALANCERS, [("tag", "a")])) == (400, "tag decode failed")
     assert (await client.get(LOAD_BALANCERS, [("organizationID", OTHER_ORG)])).status == 403
     assert (await client.get(LOAD_BALANCERS, [("networkID", "x")])).status == 400

@@ -9,7 +9,7 @@ from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.kit.environment import options
 from tests.kit.region.loadbalancer_requests import ALL, listener, pool, update, wanted
-from tests.kit.region.resource_api import ORG, member, refusal
+from tests.kit.region.resource_api import ORG, member, rejection
 from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 
@@ -53,7 +53,7 @@ async def test_a_put_of_what_it_cannot_become_changes_nothing(
     path = f"{LOAD_BALANCERS}/{await region_storage.make_balancer(wanted(network))}"
     before = await region_storage.versions()
     reply = await region_storage.balancers.ask(TENANT).put(path, update(changed, publicIP=is_public))
-    assert refusal(reply) == (422, sentence)
+    assert rejection(reply) == (422, sentence)
     assert await region_storage.versions() == before
 
 
@@ -73,7 +73,7 @@ async def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goe
     assert (await client.delete(path, if_match=new)).status == 202
 
 
-async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_and_a_delete_ends_both(
+async def test_while_an_operation_has_it_locked_another_change_is_a_conflict_and_a_delete_ends_both(
     region_storage: StorageEnvironment,
 ) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()
@@ -100,7 +100,7 @@ async def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict_an
     )
 
 
-async def test_a_status_that_is_written_meanwhile_does_not_refuse_a_change_of_cost(
+async def test_a_status_that_is_written_meanwhile_does_not_reject_a_change_of_cost(
     region_storage: StorageEnvironment,
 ) -> None:
     client, network = region_storage.balancers.ask(TENANT), await region_storage.make_network()

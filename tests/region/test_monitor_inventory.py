@@ -112,12 +112,12 @@ counted = provided_by(counting)
 
 
 async def at_work(counted: Counted, work: Coroutine[Any, Any, None]) -> None:
-    duty = asyncio.create_task(counted.census.run())
+    task = asyncio.create_task(counted.census.run())
     try:
         await work
     finally:
-        duty.cancel()
-        await asyncio.gather(duty, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_servers_are_counted_when_the_census_begins_and_followed_from_then_on(counted: Counted) -> None:
@@ -135,7 +135,7 @@ async def test_servers_are_counted_when_the_census_begins_and_followed_from_then
     await at_work(counted, work())
 
 
-async def test_a_census_that_missed_something_is_taken_anew(counted: Counted) -> None:
+async def test_a_census_that_missed_something_is_taken_again(counted: Counted) -> None:
     for number in range(12):  # several pages, and several steps to forget them
         await counted.make(f"s{number:02}", "Running" if number % 2 else "Stopped")
 

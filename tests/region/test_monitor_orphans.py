@@ -92,7 +92,7 @@ async def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its
 
 
 @options(settings=unwatched())
-async def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks_and_removed(
+async def test_what_came_after_its_object_was_released_is_recorded_after_two_looks_and_removed(
     region: RegionEnvironment,
 ) -> None:
     monitored = Monitored(region)

@@ -85,13 +85,13 @@ class PollingEnvironment:
             clock=self.world.clock,
         )
         poll = Poller(ports, initial_polls_per_s=initial_polls_per_s)
-        duty = asyncio.create_task(poll.run())
+        task = asyncio.create_task(poll.run())
         try:
             yield poll
         finally:
-            duty.cancel()
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await duty
+                await task
 
 
 def run_polling(scenario: Callable[[PollingEnvironment], Coroutine[Any, Any, None]]) -> None:

@@ -42,7 +42,7 @@ async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: Re
     server = await region.server(await region.network())
     await monitored.settled(server)
     await region.app.running_controllers["servers"].stop()
-    duty = asyncio.create_task(monitored.monitor.run())
+    task = asyncio.create_task(monitored.monitor.run())
     await region.clock.sleep(301)
     region.north.operator.stop(server)
     await region.clock.sleep(301)
@@ -50,8 +50,8 @@ async def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor(region: Re
     region.north.operator.vanish(server)
     await region.clock.sleep(301)
     assert monitored.woken == [server]
-    duty.cancel()
-    await asyncio.gather(duty, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @options(settings=unwatched())
@@ -65,10 +65,10 @@ async def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after
     await region.app.running_controllers["servers"].stop()
 
     async def live(monitored: Monitored, seconds: float) -> None:
-        duty = asyncio.create_task(monitored.monitor.run())
+        task = asyncio.create_task(monitored.monitor.run())
         await region.clock.sleep(seconds)
-        duty.cancel()
-        await asyncio.gather(duty, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     await live(Monitored(region), 310)
     region.north.operator.stop(servers[0])
@@ -87,7 +87,7 @@ async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes
     network = await region.network()
     first = await region.server(network, "first")
     await monitored.settled(first)
-    duty = asyncio.create_task(monitored.monitor.run())
+    task = asyncio.create_task(monitored.monitor.run())
     await region.clock.sleep(1)
     assert monitored.sample("servers", phase="running") == 1
     second = await region.server(network, "second")
@@ -105,8 +105,8 @@ async def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes
     await region.clock.sleep(301)
     assert monitored.sample("orphans", subject="server") == 0
     assert (monitored.sample("flavor_free", flavor="sim-small-1") or 0) > 0
-    duty.cancel()
-    await asyncio.gather(duty, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     assert monitored.sample("servers", phase="running") is None
 
 
@@ -177,9 +177,9 @@ def test_a_server_that_became_another_by_itself_says_so_until_it_is_as_it_was() 
     assert (found.status, found.message) == ("True", "its flavor is large, its image is bsd")
     assert is_drifted(drifted)
     assert with_drift(drifted, at_cloud(flavor="large", image="bsd"), NOW) == drifted
-    mended = with_drift(drifted, at_cloud(), NOW)
-    assert not is_drifted(mended)
-    assert find_condition(mended.status.conditions, DRIFTED) is not None
+    repaired = with_drift(drifted, at_cloud(), NOW)
+    assert not is_drifted(repaired)
+    assert find_condition(repaired.status.conditions, DRIFTED) is not None
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_what_we_change_ourselves_is_no_drift(status: dict[str, Any]) -> None:
     assert changed == ours(**status)
 
 
-def test_a_wish_for_another_image_is_no_drift() -> None:
+def test_a_request_another_image_is_no_drift() -> None:
     server = ours()
     wished = msgspec.structs.replace(server, spec=msgspec.structs.replace(server.spec, image=ServerImage(id="bsd")))
     assert with_drift(wished, at_cloud(), NOW) == wished

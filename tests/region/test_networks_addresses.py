@@ -77,7 +77,7 @@ async def test_an_address_that_somebody_asks_for_is_theirs_unless_another_has_it
     assert await find_address(region_networks.store, one) == taken
 
 
-async def test_who_was_made_again_under_an_old_name_has_not_got_the_old_ones_address(
+async def test_who_was_recreated_under_an_old_name_has_not_got_the_old_ones_address(
     region_networks: NetworksEnvironment,
 ) -> None:
     network = await make_network(region_networks)

@@ -110,7 +110,7 @@ async def test_name_servers_and_routes_follow_a_put(region_networks: NetworksEnv
 
 
 @options(at_work=True)
-async def test_a_network_and_a_tenancy_that_vanish_are_made_again_when_somebody_looks(
+async def test_a_network_and_a_tenancy_that_vanish_are_recreated_when_somebody_looks(
     region_networks: NetworksEnvironment,
 ) -> None:
     name = await region_networks.make_network()
@@ -156,7 +156,7 @@ async def test_a_network_goes_at_whatever_moment_it_is_given_up(region_networks:
 
 
 @options(at_work=True)
-async def test_the_project_is_let_go_last(region_networks: NetworksEnvironment) -> None:
+async def test_the_project_is_released_last(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     await region_networks.rest()
     region_networks.identity.fail("remove_reference", times=10_000)
@@ -196,7 +196,7 @@ async def test_what_keeps_a_network_keeps_it_when_its_identity_goes_and_nothing_
 
 
 @options(at_work=True)
-async def test_a_network_waits_until_the_cloud_has_let_go_of_what_is_on_it(
+async def test_a_network_waits_until_the_cloud_has_release_what_is_on_it(
     region_networks: NetworksEnvironment,
 ) -> None:
     name = await region_networks.make_network()

@@ -50,7 +50,8 @@ class Story:
 
     def _steps(self, region_networks: NetworksEnvironment) -> Iterator[Step]:
         networks, groups, authorities = (
-            room.ask(TENANT) for room in (region_networks.networks, region_networks.groups, region_networks.authorities)
+            capacity.ask(TENANT)
+            for capacity in (region_networks.networks, region_networks.groups, region_networks.authorities)
         )
 
         async def make_network(key: str) -> Reply:

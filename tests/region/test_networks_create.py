@@ -1,4 +1,4 @@
-"""Networks over HTTP: what a new one may be, in which order that is judged, and how it is told."""
+"""Networks over HTTP: what a new one may be, in which order that is validated, and how it is told."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from remuda.resources.conventions import REGION as REGION_LABEL
 from tests.kit.environment import options
 from tests.kit.region.network_requests import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, nothing_was_made
 from tests.kit.region.networks import ABSENT, HOME, OTHER_PROJECT, TENANT, NetworksEnvironment, network
-from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, rejection
 
 
 async def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it(
@@ -165,9 +165,9 @@ async def test_what_no_network_can_be_is_refused_and_nothing_is_made(
     region_networks: NetworksEnvironment, spec: dict[str, Any], status: int, sentence: str
 ) -> None:
     reply = await region_networks.networks.ask(TENANT).post(NETWORKS, network(**spec))
-    assert refusal(reply) == (status, sentence)
+    assert rejection(reply) == (status, sentence)
     await nothing_was_made(region_networks)
-    assert region_networks.identity.asked == ["has_project"], "it is judged before anything is begun"
+    assert region_networks.identity.asked == ["has_project"], "it is validated before anything is begun"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ async def test_what_no_network_can_be_is_refused_and_nothing_is_made(
 async def test_what_does_not_fit_the_schema_is_refused_with_the_field_that_does_not(
     region_networks: NetworksEnvironment, spec: dict[str, Any], field: str
 ) -> None:
-    status, sentence = refusal(await region_networks.networks.ask(TENANT).post(NETWORKS, network(**spec)))
+    status, sentence = rejection(await region_networks.networks.ask(TENANT).post(NETWORKS, network(**spec)))
     assert status == 400
     assert field in sentence
     await nothing_was_made(region_networks)
@@ -199,7 +199,7 @@ async def test_tags_that_are_not_the_callers_to_give_are_refused_before_anything
     for tags in ([("compute.unikorn-cloud.org/cluster", "x")], [("a", "1"), ("a", "2")]):
         wanted = network()
         wanted["metadata"]["tags"] = [{"name": name, "value": value} for name, value in tags]
-        status, sentence = refusal(await client.post(NETWORKS, wanted))
+        status, sentence = rejection(await client.post(NETWORKS, wanted))
         assert status == 422
         assert "metadata.tags" in sentence
     await nothing_was_made(region_networks)
@@ -222,31 +222,31 @@ async def test_a_quota_that_is_used_up_is_told_in_the_words_of_identity_and_noth
     await region_networks.make_network()
     before = region_networks.identity.everything()
     reply = await region_networks.networks.ask(TENANT).post(NETWORKS, network())
-    assert refusal(reply) == (403, "total networks allocation of 2 would exceed quota limit of 1")
+    assert rejection(reply) == (403, "total networks allocation of 2 would exceed quota limit of 1")
     assert len((await region_networks.store.list(Network)).items) == 1
     assert len((await region_networks.store.list(Identity)).items) == 1
     assert region_networks.identity.everything() == before
 
 
-# Who may make one, and in which order that is judged.
+# Who may make one, and in which order that is validated.
 
 
-async def test_rights_come_first_then_the_project_then_the_region_then_what_is_wanted(
+async def test_permissions_come_first_then_the_project_then_the_region_then_what_is_wanted(
     region_networks: NetworksEnvironment,
 ) -> None:
     bad: dict[str, Any] = {"regionId": ABSENT, "prefix": "pony"}
     reply = await region_networks.networks.ask(READER).post(NETWORKS, network(projectId=ABSENT, **bad))
-    assert refusal(reply) == forbidden("create", OUTSIDE)
+    assert rejection(reply) == forbidden("create", OUTSIDE)
     reply = await region_networks.networks.ask(STRANGER).post(NETWORKS, network(**bad))
-    assert refusal(reply) == forbidden("create", " — organization is not in this principal's accessible set")
+    assert rejection(reply) == forbidden("create", " — organization is not in this principal's accessible set")
     client = region_networks.networks.ask(TENANT)
-    assert refusal(await client.post(NETWORKS, network(projectId=ABSENT, **bad))) == NOT_FOUND
+    assert rejection(await client.post(NETWORKS, network(projectId=ABSENT, **bad))) == NOT_FOUND
     region_networks.identity.asked.clear()
     for region in (ABSENT, OTHER_REGION):
         reply = await client.post(NETWORKS, network(regionId=region, prefix="pony"))
-        assert refusal(reply) == NOT_FOUND
+        assert rejection(reply) == NOT_FOUND
     reply = await client.post(NETWORKS, network(prefix="pony"))
-    assert refusal(reply) == (400, "unable to parse IPv4 prefix")
+    assert rejection(reply) == (400, "unable to parse IPv4 prefix")
     await nothing_was_made(region_networks)
 
 
@@ -263,7 +263,7 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_ne
     else:
         region_networks.identity.places.clear()
     reply = await region_networks.networks.ask(INSIDER).post(NETWORKS, network())
-    assert refusal(reply) == (status, sentence)
+    assert rejection(reply) == (status, sentence)
     assert not (await region_networks.store.list(Identity)).items
     assert not region_networks.identity.held
 
@@ -271,5 +271,5 @@ async def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_ne
 async def test_a_region_without_networks_is_not_valid_here(region_networks: NetworksEnvironment) -> None:
     region_networks.providers[REGION] = Provider(type="kubernetes", catalogue=region_networks.provider.catalogue)
     reply = await region_networks.networks.ask(TENANT).post(NETWORKS, network())
-    assert refusal(reply) == (400, "region is not valid for this endpoint")
+    assert rejection(reply) == (400, "region is not valid for this endpoint")
     await nothing_was_made(region_networks)

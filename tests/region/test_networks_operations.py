@@ -1,4 +1,4 @@
-"""What operations have made: nothing comes of it before they are done, and what they took back goes."""
+"""What operations have made: nothing comes of it before they are done, and what they rolled back goes."""
 
 import pytest
 
@@ -102,7 +102,7 @@ async def test_what_is_deleted_while_its_operation_is_open_waits_for_its_end(
 
 
 @options(at_work=True)
-async def test_what_somebody_put_on_a_network_that_is_taken_back_goes_with_it(
+async def test_what_somebody_put_on_a_network_that_is_rolled_back_goes_with_it(
     region_networks: NetworksEnvironment,
 ) -> None:
     name = await _left_by(region_networks, "running")

@@ -18,7 +18,9 @@ from tests.kit.simulation.runner import World
 
 OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
 PAYER = ProjectRef(OTHER_ORG, OTHER_PROJECT)
-ASKER = requester_of(Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project))
+REQUESTER = requester_of(
+    Principal(subject="ann@example.com", type="user").with_payer(PAYER.organization, PAYER.project)
+)
 
 
 class Country:
@@ -56,7 +58,7 @@ def _wanted(network: str, prefix: str) -> NewNetwork:
         organization_id=ORG, project_id=PROJECT, region_id=REGION, prefix=prefix, dns_nameservers=("8.8.8.8",)
     )
     wanted = NetworkCreate(metadata=MetadataWrite(name="net"), spec=spec)
-    return NewNetwork(network=network, requested=wanted, provider="simulated", requester=ASKER)
+    return NewNetwork(network=network, requested=wanted, provider="simulated", requester=REQUESTER)
 
 
 ONE, TWO = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"

@@ -18,33 +18,33 @@ from tests.kit.region.network_requests import (
     update,
 )
 from tests.kit.region.networks import ABSENT, OTHER_PROJECT, TENANT, NetworksEnvironment, network
-from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, rejection
 
 
 async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: NetworksEnvironment) -> None:
     name = await region_networks.make_network()
     path = f"{NETWORKS}/{name}"
     for client, body in ((region_networks.networks.ask(STRANGER), update()),):
-        assert refusal(await client.get(path)) == NOT_FOUND
-        assert refusal(await client.put(path, body)) == NOT_FOUND
-        assert refusal(await client.delete(path)) == NOT_FOUND
-        assert refusal(await client.put(reference_at(name))) == NOT_FOUND
-        assert refusal(await client.delete(reference_at(name))) == NOT_FOUND
+        assert rejection(await client.get(path)) == NOT_FOUND
+        assert rejection(await client.put(path, body)) == NOT_FOUND
+        assert rejection(await client.delete(path)) == NOT_FOUND
+        assert rejection(await client.put(reference_at(name))) == NOT_FOUND
+        assert rejection(await client.delete(reference_at(name))) == NOT_FOUND
     member_only = region_networks.networks.ask(member("tom@example.com", ORG, "region:networks:v2 UD"))
     for reply in (
         await member_only.get(path),
         await member_only.put(path, update()),
         await member_only.delete(path),
     ):
-        assert refusal(reply) == forbidden("read", OUTSIDE)
+        assert rejection(reply) == forbidden("read", OUTSIDE)
     reader = region_networks.networks.ask(READER)
     assert (await reader.get(path)).status == 200
-    assert refusal(await reader.put(path, update())) == forbidden("update", OUTSIDE)
-    assert refusal(await reader.delete(path)) == forbidden("delete", OUTSIDE)
+    assert rejection(await reader.put(path, update())) == forbidden("update", OUTSIDE)
+    assert rejection(await reader.delete(path)) == forbidden("delete", OUTSIDE)
     references = "region:networks:v2/references"
-    assert refusal(await reader.put(reference_at(name))) == forbidden("create", OUTSIDE, references)
-    assert refusal(await reader.delete(reference_at(name))) == forbidden("delete", OUTSIDE, references)
-    assert refusal(await reader.get(f"{NETWORKS}/{ABSENT}")) == NOT_FOUND
+    assert rejection(await reader.put(reference_at(name))) == forbidden("create", OUTSIDE, references)
+    assert rejection(await reader.delete(reference_at(name))) == forbidden("delete", OUTSIDE, references)
+    assert rejection(await reader.get(f"{NETWORKS}/{ABSENT}")) == NOT_FOUND
 
 
 async def test_what_the_first_api_made_is_not_there(region_networks: NetworksEnvironment) -> None:
@@ -55,7 +55,7 @@ async def test_what_the_first_api_made_is_not_there(region_networks: NetworksEnv
     await region_networks.store.create(old)
     client, path = region_networks.networks.ask(TENANT), f"{NETWORKS}/{ABSENT}"
     replies = (await client.get(path), await client.put(path, update()), await client.delete(path))
-    assert [refusal(reply) for reply in replies] == [NOT_FOUND] * 3
+    assert [rejection(reply) for reply in replies] == [NOT_FOUND] * 3
     assert [each["metadata"]["id"] for each in (await client.get(NETWORKS)).json] == [name]
 
 
@@ -111,16 +111,16 @@ async def test_a_list_takes_all_tags_that_are_asked_for(region_networks: Network
         ([("tag", "team=a"), ("tag", "tier=2")], []),
     ):
         assert [each["metadata"]["id"] for each in (await client.get(NETWORKS, query)).json] == found
-    assert refusal(await client.get(NETWORKS, [("tag", "team")])) == (400, "tag decode failed")
+    assert rejection(await client.get(NETWORKS, [("tag", "team")])) == (400, "tag decode failed")
 
 
 async def test_nobody_can_ask_for_what_is_none_of_theirs_or_is_no_id(region_networks: NetworksEnvironment) -> None:
     client = region_networks.networks.ask(TENANT)
     reply = await client.get(NETWORKS, [("organizationID", OTHER_ORG)])
-    assert refusal(reply) == forbidden("read", " — organization is not in this principal's accessible set")
+    assert rejection(reply) == forbidden("read", " — organization is not in this principal's accessible set")
     reply = await client.get(NETWORKS, [("projectID", ABSENT)])
-    assert refusal(reply) == forbidden("read", OUTSIDE)
+    assert rejection(reply) == forbidden("read", OUTSIDE)
     for name in ("organizationID", "projectID", "regionID"):
-        status, sentence = refusal(await client.get(NETWORKS, [(name, "x" * 70)]))
+        status, sentence = rejection(await client.get(NETWORKS, [(name, "x" * 70)]))
         assert status == 400
         assert sentence.startswith(f'invalid path/query element: "{name}"')

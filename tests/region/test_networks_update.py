@@ -12,7 +12,7 @@ from remuda.store.objects import Metadata
 from tests.kit.environment import options
 from tests.kit.region.network_requests import REFERENCE, reference_at, update
 from tests.kit.region.networks import TENANT, NetworksEnvironment, network
-from tests.kit.region.resource_api import ORG, OTHER_REGION, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_REGION, member, rejection
 
 
 async def test_a_put_replaces_all_that_can_be_changed_and_says_who_did(region_networks: NetworksEnvironment) -> None:
@@ -57,7 +57,7 @@ async def test_a_put_of_what_no_network_can_become_changes_nothing(
     name = await region_networks.make_network()
     before = await region_networks.versions()
     reply = await region_networks.networks.ask(TENANT).put(f"{NETWORKS}/{name}", update(**spec))
-    assert refusal(reply) == (400, sentence)
+    assert rejection(reply) == (400, sentence)
     assert await region_networks.versions() == before
 
 
@@ -90,9 +90,9 @@ async def test_a_network_goes_with_its_identity_and_says_so_while_it_does(region
     before = await region_networks.versions()
     assert (await client.delete(path)).status == 202
     assert await region_networks.versions() == before
-    assert refusal(await client.put(path, update())) == (400, "network is being deleted")
+    assert rejection(await client.put(path, update())) == (400, "network is being deleted")
     reply = await client.put(reference_at(name))
-    assert refusal(reply) == (400, "unable to add reference, resource is being deleted")
+    assert rejection(reply) == (400, "unable to add reference, resource is being deleted")
 
 
 async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_networks: NetworksEnvironment) -> None:
@@ -103,7 +103,7 @@ async def test_m21_a_reference_keeps_a_network_until_it_is_taken_off(region_netw
     stored = await region_networks.store.get(Network, name)
     assert stored.metadata.finalizers.count(REFERENCE) == 1
     reply = await client.delete(f"{NETWORKS}/{name}")
-    assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    assert rejection(reply) == (403, "network is in use and cannot be deleted")
     outdated = (await client.get(f"{NETWORKS}/{await region_networks.make_network()}")).headers["etag"]
     reply = await client.delete(f"{NETWORKS}/{name}", if_match=outdated)
     assert reply.status == 412, "If-Match is compared before the network is found to be in use"
@@ -124,7 +124,7 @@ async def test_what_is_no_reference_can_neither_be_put_nor_taken_off(
         await client.put(reference_at(name, reference)),
         await client.delete(reference_at(name, reference)),
     ):
-        assert refusal(reply) == (422, "reference is not a resource's: write it as plural.group/id.")
+        assert rejection(reply) == (422, "reference is not a resource's: write it as plural.group/id.")
     assert await region_networks.versions() == before
 
 
@@ -136,7 +136,7 @@ async def test_a_reference_that_no_backend_can_keep_is_refused_not_stored(
     before = await region_networks.versions()
     path = reference_at(name, reference.replace(" ", "%20"))
     put, taken_off = await client.put(path), await client.delete(path)
-    assert refusal(put) == refusal(taken_off)
+    assert rejection(put) == rejection(taken_off)
     assert put.status in {400, 422}
     assert await region_networks.versions() == before
 
@@ -153,7 +153,7 @@ async def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_
 
     monkeypatch.setattr(Networks, "check_deletion", refer)
     reply = await client.delete(f"{NETWORKS}/{name}")
-    assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    assert rejection(reply) == (403, "network is in use and cannot be deleted")
     assert replies == [201]
     assert not (await region_networks.store.get(Network, name)).is_deleting
 
@@ -175,12 +175,12 @@ async def test_a_server_keeps_its_network(region_networks: NetworksEnvironment) 
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id="image"), networks=(ServerNetwork(id=name),))
     server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
     reply = await client.delete(f"{NETWORKS}/{name}")
-    assert refusal(reply) == (403, "network is in use and cannot be deleted")
+    assert rejection(reply) == (403, "network is in use and cannot be deleted")
     await region_networks.store.delete(Server, server.name, uid=server.uid)
     assert (await client.delete(f"{NETWORKS}/{name}")).status == 202
 
 
-async def test_every_change_is_witnessed_in_its_organization(region_networks: NetworksEnvironment) -> None:
+async def test_every_change_is_audited_in_its_organization(region_networks: NetworksEnvironment) -> None:
     client, name = region_networks.networks.ask(TENANT), await region_networks.make_network()
     path = f"{NETWORKS}/{name}"
     await client.put(path, update())

@@ -1,4 +1,4 @@
-"""VLANs of networks where a region has a physical network: each has its own, and gives it back at its end."""
+"""VLANs of networks where a region has a physical network: each has its own, and releases it at its end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -88,7 +88,7 @@ async def test_a_region_has_vlans_to_give_if_it_has_a_physical_network(
 
 
 @options(at_work=True, seeds=3)
-async def test_each_network_is_made_as_a_vlan_of_its_own_and_gives_it_back_at_its_end(
+async def test_each_network_is_made_as_a_vlan_of_its_own_and_releases_it_at_its_end(
     region_networks: NetworksEnvironment,
 ) -> None:
     await wire(region_networks)
@@ -138,7 +138,7 @@ async def test_a_network_keeps_its_vlan_when_the_region_has_others_to_give(
 
 
 @options(at_work=True)
-async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_given_back(
+async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_released(
     region_networks: NetworksEnvironment,
 ) -> None:
     await wire(region_networks)
@@ -150,10 +150,10 @@ async def test_where_none_is_left_a_network_says_so_and_has_the_next_that_is_giv
     assert (said.status, said.reason) == ("False", "VLANsExhausted")
     assert said.message == "its region has no free VLAN: delete a network"
     assert len(await at_cloud(region_networks)) == 3
-    given_back = (await taken(region_networks))[first[1]]
+    released = (await taken(region_networks))[first[1]]
     await delete(region_networks, first[1])
     await region_networks.world.clock.sleep(WOKEN_S)
-    assert await vlan_of(region_networks, late) == given_back
+    assert await vlan_of(region_networks, late) == released
 
 
 @options(at_work=True)

@@ -10,7 +10,7 @@ from remuda.region.kinds.servers import SERVER
 from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
 from tests.kit.region.environment import NORTH, STANDARD, UBUNTU, RegionEnvironment
-from tests.kit.region.project_deletion import end_project, furnish, left_of, let_go, listening, until_project_is_gone
+from tests.kit.region.project_deletion import end_project, furnish, left_of, listening, release, until_project_is_gone
 
 SERVERS, PARTS = 200, 5
 WITHIN_S = 300.0
@@ -35,8 +35,8 @@ async def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call(region:
     assert len(parts) == 3 * PARTS
     assert max(*ports.values(), *parts) < network_end < tenancy_end
 
-    last_server = max([await let_go(region, SERVER, server) for server in servers])
-    assert last_server < await let_go(region, NETWORK, network) < await let_go(region, IDENTITY, identity)
+    last_server = max([await release(region, SERVER, server) for server in servers])
+    assert last_server < await release(region, NETWORK, network) < await release(region, IDENTITY, identity)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -19,7 +19,7 @@ from tests.kit.environment import options
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import RegionEnvironment, unwatched
 from tests.kit.region.monitor import OPERATOR, Monitored
-from tests.kit.resource_api import everywhere, refusal
+from tests.kit.resource_api import everywhere, rejection
 
 RECOVERY = "/api/v2/recovery"
 ORPHANS = f"{RECOVERY}/orphans"
@@ -86,7 +86,7 @@ async def test_what_cannot_be_removed_is_abandoned_from_the_leaf_to_the_root(reg
     await provider.ports.converge_port(spec)
     home = identity_of(await region.store.get(Network, network))
     not_deleted = await monitored.operator.post(f"{RECOVERY}/networks/{network}/abandon", REASON)
-    assert refusal(not_deleted)[0] == 422
+    assert rejection(not_deleted)[0] == 422
     assert (await region.root.delete(f"/api/v2/networks/{network}")).status == 202
     await region.clock.sleep(120)
     assert (await region.store.get(Network, network)).is_deleting
@@ -159,7 +159,7 @@ async def test_what_has_an_address_is_not_forgotten_before_it_is_gone(region: Re
     await abandoned_server(monitored, await region.network())
     path = f"{ORPHANS}/{await monitored.orphan('port')}/forget"
     refused = await monitored.operator.post(path, {})
-    assert refusal(refused) == (
+    assert rejection(refused) == (
         422,
         "orphan has an address of its network: delete the orphan, and its record is deleted after it.",
     )
@@ -262,7 +262,7 @@ async def test_a_lost_server_is_adopted_where_it_is(region: RegionEnvironment) -
     (at_cloud,) = region.north.operator.servers()
     path = f"{ORPHANS}/{await monitored.orphan('server')}/adopt"
     wrong = await monitored.operator.post(path, {"name": "another", "networkId": network})
-    assert refusal(wrong)[0] == 422
+    assert rejection(wrong)[0] == 422
     made = expect(await monitored.operator.post(path, {"name": "server", "networkId": network}), 201)
     server = made["metadata"]["id"]
     assert server == before["metadata"]["id"]
@@ -287,11 +287,11 @@ async def test_what_is_being_removed_is_not_adopted(region: RegionEnvironment) -
     await abandoned_server(monitored, network)
     orphan, wanted = await monitored.orphan("server"), {"name": "server", "networkId": network}
     await region.store.update(claimed(await region.store.get(Orphan, orphan), "removal", region.clock.now()))
-    status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
+    status, sentence = rejection(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
     assert (status, "is being deleted:" in sentence) == (422, True), "before the provider has heard of it"
     assert (await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True})).status == 202
     assert [each.state for each in region.north.operator.servers()] == ["removing"]
-    status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
+    status, sentence = rejection(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
     assert (status, "is being deleted at its provider" in sentence) == (422, True)
     assert (await region.store.list(Server)).items == []
 
@@ -302,7 +302,7 @@ async def test_what_is_being_adopted_is_not_removed_unless_that_was_cut_short(re
     await abandoned_server(monitored, await region.network())
     orphan = await monitored.orphan("server")
     await region.store.update(claimed(await region.store.get(Orphan, orphan), "adoption", region.clock.now()))
-    status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True}))
+    status, sentence = rejection(await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True}))
     assert (status, "is being adopted" in sentence) == (422, True)
     assert [each.state for each in region.north.operator.servers()] == ["running"]
     await region.clock.sleep(360)
@@ -337,11 +337,11 @@ async def test_only_a_server_on_its_own_network_is_adopted(region: RegionEnviron
     await abandoned_server(monitored, network)
     server, port = await monitored.orphan("server"), await monitored.orphan("port")
     ask = monitored.operator
-    assert refusal(await ask.post(f"{ORPHANS}/{port}/adopt", {"name": "server", "networkId": network}))[0] == 422
-    assert refusal(await ask.post(f"{ORPHANS}/{server}/adopt", {"name": "server", "networkId": other}))[0] == 422
+    assert rejection(await ask.post(f"{ORPHANS}/{port}/adopt", {"name": "server", "networkId": network}))[0] == 422
+    assert rejection(await ask.post(f"{ORPHANS}/{server}/adopt", {"name": "server", "networkId": other}))[0] == 422
     await region.server(network)
     taken = await ask.post(f"{ORPHANS}/{server}/adopt", {"name": "server", "networkId": network})
-    assert refusal(taken)[0] == 409
+    assert rejection(taken)[0] == 409
     assert len(await monitored.orphans()) == 2
 
 

@@ -1,4 +1,4 @@
-"""Security groups over HTTP: what may be asked of them, in which order that is judged, and how it is told."""
+"""Security groups over HTTP: what may be asked of them, in which order that is validated, and how it is told."""
 
 import dataclasses
 from typing import Any
@@ -17,7 +17,7 @@ from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, make_group
 from tests.kit.region.networks import ABSENT, OTHER_PROJECT, TENANT, NetworksEnvironment
-from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, member, rejection
 
 SSH = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "10.0.0.0/8"}
 STRANGER = member("eve@example.com", OTHER_ORG, "region:securitygroups:v2 CRUD, region:networks:v2 R")
@@ -139,8 +139,8 @@ async def test_what_no_rule_can_be_is_refused_when_made_and_when_changed(
     before = await region_networks.versions()
     bad = {"direction": "ingress", "protocol": "tcp"} | rule
     client = region_networks.groups.ask(TENANT)
-    assert refusal(await client.post(SECURITY_GROUPS, group(network, SSH, bad))) == (400, sentence)
-    assert refusal(await client.put(f"{SECURITY_GROUPS}/{name}", update(SSH, bad))) == (400, sentence)
+    assert rejection(await client.post(SECURITY_GROUPS, group(network, SSH, bad))) == (400, sentence)
+    assert rejection(await client.put(f"{SECURITY_GROUPS}/{name}", update(SSH, bad))) == (400, sentence)
     assert await region_networks.versions() == before
 
 
@@ -154,7 +154,7 @@ async def test_what_does_not_fit_the_schema_is_refused(
 ) -> None:
     network = await region_networks.make_network()
     bad = {"direction": "ingress", "protocol": "tcp"} | rule
-    status, sentence = refusal(await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, group(network, bad)))
+    status, sentence = rejection(await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, group(network, bad)))
     assert status == 400
     assert list(rule)[-1] in sentence
     assert not (await region_networks.store.list(SecurityGroup)).items
@@ -167,14 +167,14 @@ async def test_a_network_that_is_not_there_or_cannot_be_seen_gets_no_group(
     region_networks: NetworksEnvironment,
 ) -> None:
     network = await region_networks.make_network()
-    assert refusal(await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, group(ABSENT))) == NOT_FOUND
-    assert refusal(await region_networks.groups.ask(STRANGER).post(SECURITY_GROUPS, group(network))) == NOT_FOUND
+    assert rejection(await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, group(ABSENT))) == NOT_FOUND
+    assert rejection(await region_networks.groups.ask(STRANGER).post(SECURITY_GROUPS, group(network))) == NOT_FOUND
     blind = member("tom@example.com", ORG, "region:securitygroups:v2 CRUD")
     reply = await region_networks.groups.ask(blind).post(SECURITY_GROUPS, group(network))
-    assert refusal(reply) == forbidden("read", endpoint="region:networks:v2")
+    assert rejection(reply) == forbidden("read", endpoint="region:networks:v2")
     reader = member("bob@example.com", ORG, "region:securitygroups:v2 R, region:networks:v2 R")
     reply = await region_networks.groups.ask(reader).post(SECURITY_GROUPS, group(network, {**SSH, "prefix": "x"}))
-    assert refusal(reply) == forbidden("create"), "rights come first"
+    assert rejection(reply) == forbidden("create"), "permissions come first"
     assert not (await region_networks.store.list(SecurityGroup)).items
 
 
@@ -184,30 +184,30 @@ async def test_a_network_of_the_first_api_or_that_goes_gets_no_group(region_netw
     labels = {label: value for label, value in stored.metadata.labels.items() if label != API_VERSION}
     await region_networks.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=stored.spec))
     client = region_networks.groups.ask(TENANT)
-    assert refusal(await client.post(SECURITY_GROUPS, group(ABSENT))) == NOT_FOUND
+    assert rejection(await client.post(SECURITY_GROUPS, group(ABSENT))) == NOT_FOUND
     assert (await region_networks.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
-    assert refusal(await client.post(SECURITY_GROUPS, group(network))) == (400, "network is being deleted")
+    assert rejection(await client.post(SECURITY_GROUPS, group(network))) == (400, "network is being deleted")
 
 
 async def test_a_region_without_security_groups_is_not_valid_here(region_networks: NetworksEnvironment) -> None:
     network = await region_networks.make_network()
     region_networks.providers[REGION] = dataclasses.replace(region_networks.provider, security_groups=None)
     reply = await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, group(network))
-    assert refusal(reply) == (400, "region is not valid for this endpoint")
+    assert rejection(reply) == (400, "region is not valid for this endpoint")
 
 
 async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_networks: NetworksEnvironment) -> None:
     path = f"{SECURITY_GROUPS}/{await make_group(region_networks, await region_networks.make_network())}"
     stranger = region_networks.groups.ask(STRANGER)
     for reply in (await stranger.get(path), await stranger.put(path, update()), await stranger.delete(path)):
-        assert refusal(reply) == NOT_FOUND
+        assert rejection(reply) == NOT_FOUND
     reader = region_networks.groups.ask(
         member("bob@example.com", ORG, "region:securitygroups:v2 R, region:networks:v2 R")
     )
     assert (await reader.get(path)).status == 200
-    assert refusal(await reader.put(path, update())) == forbidden("update")
-    assert refusal(await reader.delete(path)) == forbidden("delete")
-    assert refusal(await reader.get(f"{SECURITY_GROUPS}/{ABSENT}")) == NOT_FOUND
+    assert rejection(await reader.put(path, update())) == forbidden("update")
+    assert rejection(await reader.delete(path)) == forbidden("delete")
+    assert rejection(await reader.get(f"{SECURITY_GROUPS}/{ABSENT}")) == NOT_FOUND
 
 
 async def test_a_change_takes_the_right_to_change_and_to_read_the_network_not_the_right_to_delete(
@@ -217,10 +217,10 @@ async def test_a_change_takes_the_right_to_change_and_to_read_the_network_not_th
     changer = member("cho@example.com", ORG, "region:securitygroups:v2 RU, region:networks:v2 R")
     assert (await region_networks.groups.ask(changer).put(path, update(SSH))).status == 202
     remover = member("rex@example.com", ORG, "region:securitygroups:v2 RD, region:networks:v2 R")
-    assert refusal(await region_networks.groups.ask(remover).put(path, update())) == forbidden("update")
+    assert rejection(await region_networks.groups.ask(remover).put(path, update())) == forbidden("update")
     blind = member("tom@example.com", ORG, "region:securitygroups:v2 RU")
     reply = await region_networks.groups.ask(blind).put(path, update())
-    assert refusal(reply) == forbidden("read", endpoint="region:networks:v2")
+    assert rejection(reply) == forbidden("read", endpoint="region:networks:v2")
 
 
 async def test_what_the_first_api_made_is_not_there(region_networks: NetworksEnvironment) -> None:
@@ -230,7 +230,7 @@ async def test_what_the_first_api_made_is_not_there(region_networks: NetworksEnv
     await region_networks.store.create(SecurityGroup(metadata=Metadata(name=ABSENT, labels=labels), spec=stored.spec))
     client, path = region_networks.groups.ask(TENANT), f"{SECURITY_GROUPS}/{ABSENT}"
     for reply in (await client.get(path), await client.put(path, update()), await client.delete(path)):
-        assert refusal(reply) == NOT_FOUND
+        assert rejection(reply) == NOT_FOUND
     assert [each["metadata"]["id"] for each in (await client.get(SECURITY_GROUPS)).json] == [name]
 
 
@@ -283,7 +283,7 @@ async def test_tags_of_a_service_are_refused_from_others_and_outlive_their_chang
     tags = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
     wanted = group(network)
     wanted["metadata"]["tags"] = tags
-    status, sentence = refusal(await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, wanted))
+    status, sentence = rejection(await region_networks.groups.ask(TENANT).post(SECURITY_GROUPS, wanted))
     assert status == 422
     assert "metadata.tags" in sentence
     service = Principal(subject="unikorn-compute", type="system", access=TENANT.access)
@@ -315,7 +315,7 @@ async def test_a_group_goes_once_and_cannot_be_changed_while_it_does(region_netw
     assert (await client.get(path)).json["metadata"]["provisioningStatus"] == "deprovisioning"
     before = await region_networks.versions()
     assert (await client.delete(path)).status == 202
-    assert refusal(await client.put(path, update())) == (400, "security group is being deleted")
+    assert rejection(await client.put(path, update())) == (400, "security group is being deleted")
     assert await region_networks.versions() == before
 
 
@@ -330,7 +330,7 @@ async def test_a_server_keeps_its_groups(region_networks: NetworksEnvironment) -
     )
     server = await region_networks.store.create(Server(metadata=Metadata(name="server"), spec=spec))
     reply = await client.delete(f"{SECURITY_GROUPS}/{name}")
-    assert refusal(reply) == (403, "security group is in use and cannot be deleted")
+    assert rejection(reply) == (403, "security group is in use and cannot be deleted")
     assert not (await region_networks.store.get(SecurityGroup, name)).is_deleting
     other = f"{SECURITY_GROUPS}/{await make_group(region_networks, network)}"
     outdated = (await client.get(other)).headers["etag"]
@@ -340,7 +340,7 @@ async def test_a_server_keeps_its_groups(region_networks: NetworksEnvironment) -
     assert (await client.delete(f"{SECURITY_GROUPS}/{name}")).status == 202
 
 
-async def test_every_change_is_witnessed_in_its_organization(region_networks: NetworksEnvironment) -> None:
+async def test_every_change_is_audited_in_its_organization(region_networks: NetworksEnvironment) -> None:
     network = await region_networks.make_network()
     name, client = await make_group(region_networks, network), region_networks.groups.ask(TENANT)
     await client.put(f"{SECURITY_GROUPS}/{name}", update())

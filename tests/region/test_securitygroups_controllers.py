@@ -77,7 +77,7 @@ async def test_a_group_waits_for_its_network_and_is_woken_by_it(region_networks:
 
 
 @options(at_work=True)
-async def test_rules_follow_a_put_and_a_group_that_vanished_is_made_again(region_networks: NetworksEnvironment) -> None:
+async def test_rules_follow_a_put_and_a_group_that_vanished_is_recreated(region_networks: NetworksEnvironment) -> None:
     name = await make_group(region_networks, await region_networks.make_network(), SSH, RANGE)
     await region_networks.rest()
     body = {"metadata": {"name": "sg"}, "spec": {"rules": [ICMP]}}

@@ -10,8 +10,8 @@ from remuda.resources.conventions import identity_of
 from tests.kit.environment import options
 from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
 from tests.kit.region.networks import ABSENT
-from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, member, refusal
-from tests.kit.region.servers import DEBIAN, METAL, RIGHTS, TENANT, ServersEnvironment
+from tests.kit.region.resource_api import ORG, OTHER_ORG, REGION, member, rejection
+from tests.kit.region.servers import DEBIAN, METAL, PERMISSIONS, TENANT, ServersEnvironment
 
 POWER = ("start", "stop", "softreboot", "hardreboot")
 CONSOLE = ("consolesessions", "consoleoutput")
@@ -54,15 +54,15 @@ async def test_what_a_server_cannot_do_now_is_said_in_the_words_that_clients_kno
     region_servers: ServersEnvironment,
 ) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
-    assert refusal(await client.post(f"{path}/start")) == (400, "server cannot be started in its current state")
+    assert rejection(await client.post(f"{path}/start")) == (400, "server cannot be started in its current state")
     assert (await client.post(f"{path}/stop")).status == 202
     await region_servers.rest()
-    assert refusal(await client.post(f"{path}/stop")) == (400, "server cannot be stopped in its current state")
+    assert rejection(await client.post(f"{path}/stop")) == (400, "server cannot be stopped in its current state")
     for how in ("softreboot", "hardreboot"):
         reply = await client.post(f"{path}/{how}")
-        assert refusal(reply) == (400, "server cannot be rebooted in its current state")
+        assert rejection(reply) == (400, "server cannot be rebooted in its current state")
     reply = await client.get(f"{path}/consolesessions")
-    assert refusal(reply) == (400, "server cannot be accessed in its current state")
+    assert rejection(reply) == (400, "server cannot be accessed in its current state")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ async def test_a_console_that_cannot_be_read_now_is_said_so_too(region_servers: 
     assert provider.consoles is not None
     region_servers.providers[REGION] = replace(provider, consoles=Dumb(provider.consoles))
     reply = await region_servers.servers.ask(TENANT).get(f"{path}/consoleoutput")
-    assert refusal(reply) == (400, "server console output cannot be retrieved in its current state")
+    assert rejection(reply) == (400, "server console output cannot be retrieved in its current state")
 
 
 @options(at_work=True, is_instant=False)
@@ -99,7 +99,7 @@ async def test_what_is_not_at_its_provider_yet_or_is_being_worked_on_there_says_
     client, path = region_servers.servers.ask(TENANT), f"{SERVERS}/{server}"
     told = set()
     while (await region_servers.read(server))["status"].get("powerState") != "Running":
-        told.add(refusal(await client.post(f"{path}/start")))
+        told.add(rejection(await client.post(f"{path}/start")))
         await region_servers.world.clock.sleep(0.02)
     busy = (400, "server is busy at its provider: try again in a moment")
     assert told == {ABSENT_YET, busy, (400, "server cannot be started in its current state")}
@@ -114,7 +114,7 @@ async def test_the_console_of_a_server_that_waits_for_its_machine_is_empty(regio
     assert (await client.get(f"{path}/consoleoutput")).json == {"contents": ""}
     for verb, done in (("start", "started"), ("stop", "stopped"), ("softreboot", "rebooted")):
         reply = await client.post(f"{path}/{verb}")
-        assert refusal(reply) == (400, f"server cannot be {done} in its current state")
+        assert rejection(reply) == (400, f"server cannot be {done} in its current state")
 
 
 @options(at_work=True)
@@ -128,7 +128,7 @@ async def test_the_console_is_seen_and_read_as_far_as_is_asked(region_servers: S
     last = (await client.get(f"{path}/consoleoutput", [("length", "3")])).json["contents"]
     assert whole.splitlines()[-3:] == last.splitlines()
     for length in ("0", "-1", "x", "100001"):
-        assert refusal(await client.get(f"{path}/consoleoutput", [("length", length)]))[0] == 400
+        assert rejection(await client.get(f"{path}/consoleoutput", [("length", length)]))[0] == 400
 
 
 @options(at_work=True)
@@ -146,7 +146,7 @@ async def test_the_key_of_a_server_opens_it_and_is_there_only_where_a_key_does(
     closed = await region_servers.make_server(network, "closed", sshInjection="none")
     certified = await region_servers.make_server(network, "certified", sshCertificateAuthorityId=authority)
     for other in (closed, certified):
-        assert refusal(await client.get(f"{SERVERS}/{other}/sshkey")) == NOT_FOUND
+        assert rejection(await client.get(f"{SERVERS}/{other}/sshkey")) == NOT_FOUND
 
 
 @options(at_work=True)
@@ -157,16 +157,16 @@ async def test_whoever_does_something_to_a_server_may_change_it_and_only_the_out
     reader = region_servers.servers.ask(READER)
     needs_update = forbidden("update", OUTSIDE, "region:servers")
     for verb in POWER:
-        assert refusal(await reader.post(f"{path}/{verb}")) == needs_update
+        assert rejection(await reader.post(f"{path}/{verb}")) == needs_update
     for what in ("consolesessions", "sshkey"):
-        assert refusal(await reader.get(f"{path}/{what}")) == needs_update
+        assert rejection(await reader.get(f"{path}/{what}")) == needs_update
     assert (await reader.get(f"{path}/consoleoutput")).status == 200
     blind = region_servers.servers.ask(member("tom@example.com", ORG, "region:servers U"))
-    assert refusal(await blind.post(f"{path}/stop")) == forbidden("read", OUTSIDE, "region:servers")
-    stranger = region_servers.servers.ask(member("eve@example.com", OTHER_ORG, RIGHTS))
+    assert rejection(await blind.post(f"{path}/stop")) == forbidden("read", OUTSIDE, "region:servers")
+    stranger = region_servers.servers.ask(member("eve@example.com", OTHER_ORG, PERMISSIONS))
     replies = [await stranger.post(f"{path}/{verb}") for verb in POWER]
     replies += [await stranger.get(f"{path}/{what}") for what in ACCESS]
-    assert [refusal(reply) for reply in replies] == [NOT_FOUND] * len(replies)
+    assert [rejection(reply) for reply in replies] == [NOT_FOUND] * len(replies)
     assert await _power(region_servers, path) == "Running"
 
 
@@ -180,9 +180,9 @@ async def test_a_server_that_is_not_at_the_cloud_yet_is_told_from_one_that_is_no
     for name, told in ((server, ABSENT_YET), (ABSENT, NOT_FOUND)):
         replies = [await client.post(f"{SERVERS}/{name}/{verb}") for verb in POWER]
         replies += [await client.get(f"{SERVERS}/{name}/{what}") for what in CONSOLE]
-        assert [refusal(reply) for reply in replies] == [told] * len(replies)
+        assert [rejection(reply) for reply in replies] == [told] * len(replies)
     for name in (server, ABSENT):
-        assert refusal(await client.get(f"{SERVERS}/{name}/sshkey")) == NOT_FOUND
+        assert rejection(await client.get(f"{SERVERS}/{name}/sshkey")) == NOT_FOUND
 
 
 @options(at_work=True)

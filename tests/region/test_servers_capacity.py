@@ -1,4 +1,4 @@
-"""A region that runs out of room: what a server loses by that, and what is said of it meanwhile."""
+"""A region that runs out of capacity: what a server loses by that, and what is said of it meanwhile."""
 
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ async def _settling(region_servers: ServersEnvironment, server: str) -> str:
 
 
 @options(at_work=True, hosts=HOSTS)
-async def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed(
+async def test_how_much_capacity_there_is_is_asked_afresh_before_anything_is_destroyed(
     region_servers: ServersEnvironment,
 ) -> None:
     network = await region_servers.make_network()
@@ -76,7 +76,7 @@ async def test_of_several_that_want_one_place_all_others_are_kept_until_there_is
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1, 2, 3, 4, 6, 8])
 @options(at_work=True, hosts=HOSTS, is_instant=False)
-async def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement(
+async def test_who_is_recreated_takes_no_place_that_is_promised_to_a_replacement(
     region_servers: ServersEnvironment, after_s: float
 ) -> None:
     network = await region_servers.make_network()
@@ -93,7 +93,7 @@ async def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement
 
 
 @options(at_work=True, hosts=HOSTS)
-async def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_stays(
+async def test_a_replacement_that_waits_for_capacity_is_rolled_back_and_what_stands_stays(
     region_servers: ServersEnvironment,
 ) -> None:
     servers, before = await _asked_at_once(region_servers, 2)
@@ -114,7 +114,7 @@ async def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_s
 
 
 @options(at_work=True, hosts=HOSTS, is_instant=False)
-async def test_what_has_begun_is_not_taken_back(region_servers: ServersEnvironment) -> None:
+async def test_what_has_begun_is_not_rolled_back(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), flavorId=STANDARD)
     await region_servers.rest()
     (before,) = region_servers.at_cloud()
@@ -129,7 +129,7 @@ async def test_what_has_begun_is_not_taken_back(region_servers: ServersEnvironme
 
 
 @options(at_work=True, hosts=HOSTS)
-async def test_a_server_that_vanished_and_has_no_room_is_not_called_healthy_and_is_not_written_for_ever(
+async def test_a_server_that_vanished_and_has_no_capacity_is_not_called_healthy_and_is_not_written_for_ever(
     region_servers: ServersEnvironment,
 ) -> None:
     network = await region_servers.make_network()

@@ -13,7 +13,7 @@ from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.rules import plan_of
 from tests.kit.environment import options
-from tests.kit.region.resource_api import refusal
+from tests.kit.region.resource_api import rejection
 from tests.kit.region.server_view import shown_of
 from tests.kit.region.servers import (
     DEBIAN,
@@ -101,7 +101,7 @@ async def _fill(region_servers: ServersEnvironment, network: str, *, free: int) 
 
 
 @options(at_work=True)
-async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_given_back(
+async def test_a_server_waits_for_an_address_and_gets_the_next_that_is_released(
     region_servers: ServersEnvironment,
 ) -> None:
     network = await region_servers.make_network()
@@ -177,7 +177,7 @@ async def test_a_server_is_made_after_its_network_and_groups_are(region_servers:
     await region_servers.rest()
     assert await _status(region_servers, server) == "provisioned"
     reply = await region_servers.groups.ask(TENANT).delete(f"/api/v2/securitygroups/{group}")
-    assert refusal(reply) == (403, "security group is in use and cannot be deleted")
+    assert rejection(reply) == (403, "security group is in use and cannot be deleted")
 
 
 async def test_a_group_and_a_server_in_it_are_never_both_deleted_and_made(region_servers: ServersEnvironment) -> None:
@@ -263,7 +263,7 @@ async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_serve
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     (made,) = region_servers.at_cloud()
-    storage = region_servers.cloud._context.storage  # somebody with other rights than ours
+    storage = region_servers.cloud._context.storage  # somebody with other permissions than ours
     storage.write(lambda: storage.run("UPDATE servers SET flavor = ?, image = ?, version = 'x'", (SMALL, DEBIAN)))
     region_servers.cloud.operator.migrate(server)
     await region_servers.rest()
@@ -280,7 +280,7 @@ async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_serve
 
 
 @options(at_work=True)
-async def test_a_server_that_breaks_after_it_ran_is_ill_and_is_not_made_again(
+async def test_a_server_that_breaks_after_it_ran_is_ill_and_is_not_recreated(
     region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())

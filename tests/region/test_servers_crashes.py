@@ -155,6 +155,6 @@ def test_a_loss_of_power_at_any_write_loses_nothing_and_doubles_nothing(deed: De
 
 
 @pytest.mark.parametrize("keep", ["none", "all"])
-def test_a_loss_of_power_while_a_server_is_made_again_doubles_nothing(keep: Keep) -> None:
+def test_a_loss_of_power_while_a_server_is_recreated_doubles_nothing(keep: Keep) -> None:
     syncs = next(sync for sync in count(1) if not lose_power(make, sync, keep, fails_at_first=True)) - 1
     assert syncs >= 7

@@ -1,4 +1,4 @@
-"""Servers over HTTP: what may be asked for, in which order that is judged, and what is stored of it."""
+"""Servers over HTTP: what may be asked for, in which order that is validated, and what is stored of it."""
 
 from hashlib import sha1
 from uuid import UUID
@@ -21,9 +21,9 @@ from remuda.resources.conventions import (
 )
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
-from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, REGION, permission_set, rejection
 from tests.kit.region.server_view import shown_of
-from tests.kit.region.servers import COMPUTE, RIGHTS, TENANT, UBUNTU, ServersEnvironment, encoded, wanted
+from tests.kit.region.servers import COMPUTE, PERMISSIONS, TENANT, UBUNTU, ServersEnvironment, encoded, wanted
 
 
 async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers: ServersEnvironment) -> None:
@@ -48,7 +48,7 @@ async def test_a_new_server_is_pending_and_belongs_to_its_network(region_servers
     assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (ORG, PROJECT)
     assert (labels[REGION_LABEL], labels[NETWORK], labels[API_VERSION]) == (REGION, network, "2")
     assert labels[IDENTITY] == home[IDENTITY]
-    assert refusal(await region_servers.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")) == (
+    assert rejection(await region_servers.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")) == (
         403,
         "network is in use and cannot be deleted",
     )
@@ -140,7 +140,7 @@ async def test_there_is_one_server_of_a_name_on_a_network_and_the_same_request_i
     assert (first.status, again.status) == (201, 201)
     assert again.json == first.json
     reply = await client.post(SERVERS, wanted(network), idempotency_key="twice")
-    assert refusal(reply) == (409, "the requested resource already exists")
+    assert rejection(reply) == (409, "the requested resource already exists")
     assert len((await region_servers.store.list(Server)).items) == 1
 
 
@@ -150,7 +150,7 @@ async def test_m20_who_pays_is_whom_the_credentials_name_or_else_the_networks_pr
     payer = Principal(
         subject="unikorn-compute",
         type="system",
-        access=AccessList(everywhere=rights(RIGHTS)),
+        access=AccessList(everywhere=permission_set(PERMISSIONS)),
         organization=OTHER_ORG,
         project="b0000000-0000-4000-8000-00000000000b",
     )
@@ -166,10 +166,10 @@ async def test_a_reserved_tag_is_written_by_its_service_alone(region_servers: Se
     body = wanted(network)
     for mark in "/:":
         body["metadata"]["tags"] = [{"name": f"compute.unikorn-cloud.org{mark}instance", "value": "i"}]
-        status, sentence = refusal(await region_servers.servers.ask(TENANT).post(SERVERS, body))
+        status, sentence = rejection(await region_servers.servers.ask(TENANT).post(SERVERS, body))
         assert (status, "metadata.tags" in sentence) == (422, True)
     acting = Principal(subject="ann@example.com", type="user", access=TENANT.access, service="unikorn-identity")
-    assert refusal(await region_servers.servers.ask(acting).post(SERVERS, body))[0] == 422
+    assert rejection(await region_servers.servers.ask(acting).post(SERVERS, body))[0] == 422
     reply = await region_servers.servers.ask(COMPUTE).post(SERVERS, body)
     assert reply.status == 201
     assert reply.json["metadata"]["tags"] == body["metadata"]["tags"]

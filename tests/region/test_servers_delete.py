@@ -1,4 +1,4 @@
-"""How servers go: nothing is left at the cloud, and what was theirs is given back after that."""
+"""How servers go: nothing is left at the cloud, and what was theirs is released after that."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.region.servers.routes import SERVERS
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options
-from tests.kit.region.resource_api import refusal
+from tests.kit.region.resource_api import rejection
 from tests.kit.region.servers import SMALL, TENANT, UBUNTU, ServersEnvironment
 
 
 @options(at_work=True, is_instant=False)
-async def test_an_address_is_given_back_after_the_cloud_has_let_go_of_it(region_servers: ServersEnvironment) -> None:
+async def test_an_address_is_released_after_the_cloud_has_release_it(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network(), networking={"publicIP": True})
     await region_servers.rest()
     watched: list[tuple[bool, bool]] = []
@@ -76,7 +76,7 @@ async def test_the_next_server_of_the_name_is_another_one(region_servers: Server
     await region_servers.rest()
     (made,) = region_servers.at_cloud()
     await region_servers.delete(first)
-    assert refusal(await _post_again(region_servers, network)) == (409, "the requested resource already exists")
+    assert rejection(await _post_again(region_servers, network)) == (409, "the requested resource already exists")
     await region_servers.rest()
     second = await region_servers.make_server(network)
     await region_servers.rest()

@@ -1,4 +1,4 @@
-"""Servers over HTTP: what cannot be made, in the order in which that is judged, and in which words."""
+"""Servers over HTTP: what cannot be made, in the order in which that is validated, and in which words."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,13 +20,13 @@ from remuda.store.objects import Metadata
 from tests.kit.environment import options
 from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
 from tests.kit.region.networks import ABSENT, OTHER_PROJECT
-from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.resource_api import ORG, OTHER_ORG, PROJECT, catalogues, member, rejection
 from tests.kit.region.servers import (
     ARM,
     FOR_METAL,
     METAL,
+    PERMISSIONS,
     PINNED,
-    RIGHTS,
     TENANT,
     UBUNTU,
     ServersEnvironment,
@@ -126,7 +126,7 @@ async def test_what_cannot_be_is_refused_in_the_order_that_clients_know(
     region_servers: ServersEnvironment, spec: dict[str, Any], answer: tuple[int, str]
 ) -> None:
     network = await region_servers.make_network()
-    status, sentence = refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
+    status, sentence = rejection(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
     assert (status, sentence[: len(answer[1])]) == answer
     assert len(sentence) == len(answer[1]) or "payload (" in sentence, "only the list of formats may follow"
     assert not (await region_servers.store.list(Server)).items
@@ -154,17 +154,17 @@ async def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project(
     client = region_servers.servers.ask(TENANT)
     networking = {"securityGroups": [await region_servers.make_group(other)]}
     reply = await client.post(SERVERS, wanted(network, networking=networking, imageId=ABSENT))
-    assert refusal(reply) == (422, BAD_GROUP)
+    assert rejection(reply) == (422, BAD_GROUP)
     authority = await region_servers.make_authority(OTHER_PROJECT)
     reply = await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority, networking=networking))
-    assert refusal(reply) == (422, BAD_CA)
+    assert rejection(reply) == (422, BAD_CA)
 
 
 async def test_a_network_that_the_first_api_made_is_not_there(region_servers: ServersEnvironment) -> None:
     like = await region_servers.store.get(Network, await region_servers.make_network())
     labels = {label: value for label, value in like.metadata.labels.items() if label != API_VERSION}
     await region_servers.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
-    assert refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
+    assert rejection(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
 
 
 async def test_a_group_that_the_first_api_made_is_not_there(region_servers: ServersEnvironment) -> None:
@@ -175,7 +175,7 @@ async def test_a_group_that_the_first_api_made_is_not_there(region_servers: Serv
     reply = await region_servers.servers.ask(TENANT).post(
         SERVERS, wanted(network, networking={"securityGroups": [ABSENT]})
     )
-    assert refusal(reply) == NOT_FOUND
+    assert rejection(reply) == NOT_FOUND
 
 
 async def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names(
@@ -190,10 +190,10 @@ async def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names
         who = member(f"lacks{number}@example.com", ORG, some)
         verb = "create" if part == "servers C" else "read"
         reply = await region_servers.servers.ask(who).post(SERVERS, wanted(network, **spec))
-        assert refusal(reply) == forbidden(verb, OUTSIDE, f"region:{part.split()[0]}")
-    outsider = member("eve@example.com", OTHER_ORG, RIGHTS)
-    assert refusal(await region_servers.servers.ask(outsider).post(SERVERS, wanted(network))) == NOT_FOUND
-    assert refusal(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
+        assert rejection(reply) == forbidden(verb, OUTSIDE, f"region:{part.split()[0]}")
+    outsider = member("eve@example.com", OTHER_ORG, PERMISSIONS)
+    assert rejection(await region_servers.servers.ask(outsider).post(SERVERS, wanted(network))) == NOT_FOUND
+    assert rejection(await region_servers.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
     assert not (await region_servers.store.list(Server)).items
 
 
@@ -201,7 +201,7 @@ async def test_a_network_that_goes_takes_no_more_servers(region_servers: Servers
     network = await region_servers.make_network()
     await region_servers.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")
     reply = await region_servers.servers.ask(TENANT).post(SERVERS, wanted(network))
-    assert refusal(reply) == (400, "network is being deleted")
+    assert rejection(reply) == (400, "network is being deleted")
 
 
 async def test_a_group_or_authority_that_goes_takes_no_more_servers(region_servers: ServersEnvironment) -> None:
@@ -214,5 +214,5 @@ async def test_a_group_or_authority_that_goes_takes_no_more_servers(region_serve
         await client.post(SERVERS, wanted(network, networking={"securityGroups": [group]})),
         await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority)),
     ]
-    assert [(reply.status, "being deleted" in refusal(reply)[1]) for reply in replies] == [(409, True)] * 2
+    assert [(reply.status, "being deleted" in rejection(reply)[1]) for reply in replies] == [(409, True)] * 2
     assert not (await region_servers.store.list(Server)).items

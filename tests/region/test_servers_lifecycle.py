@@ -42,7 +42,7 @@ async def test_a_replacement_keeps_port_addresses_and_mac(region: RegionEnvironm
     assert names == [await _at_cloud(region, server, 1)]
 
 
-async def test_a_server_that_vanished_is_made_again_with_the_same_addresses(region: RegionEnvironment) -> None:
+async def test_a_server_that_vanished_is_recreated_with_the_same_addresses(region: RegionEnvironment) -> None:
     server = await region.server(await region.network())
     before = await _settled(region, server)
     first = (await region.store.get(Server, server)).status.provider_id
@@ -70,7 +70,7 @@ async def test_a_server_stopped_behind_our_back_says_so_and_is_left_alone(region
     assert (await _settled(region, server))["metadata"]["provisioningStatus"] == "provisioned"
 
 
-async def test_a_flavor_without_room_is_waited_for_and_says_so(region: RegionEnvironment) -> None:
+async def test_a_flavor_without_capacity_is_waited_for_and_says_so(region: RegionEnvironment) -> None:
     metal = await _flavor(region, "sim-gpu-64")
     images = await region.north.provider.images.images()  # type: ignore[union-attr]  # it has them
     image = next(each.id for each in images if each.architecture == "x86_64" and each.virtualization != "baremetal")

@@ -100,7 +100,7 @@ async def test_an_image_that_is_changed_again_is_the_one_that_stays(
 
 
 @options(at_work=True)
-async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_is_the_last(
+async def test_a_request_that_is_rolled_back_while_a_vanished_server_is_recreated_is_the_last(
     region_servers: ServersEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await _running(region_servers)
@@ -123,7 +123,7 @@ async def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_i
 
 
 @options(at_work=True)
-async def test_a_wish_that_is_taken_back_in_time_destroys_nothing(region_servers: ServersEnvironment) -> None:
+async def test_a_request_that_is_rolled_back_in_time_destroys_nothing(region_servers: ServersEnvironment) -> None:
     server = await _running(region_servers)
     for nth in range(3):
         region_servers.at_fault("error", "rebuild_server", after=nth)

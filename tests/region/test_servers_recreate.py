@@ -1,4 +1,4 @@
-"""How often a server vanished at its cloud and was made again: each time is counted once, and nothing else is."""
+"""How often a server vanished at its cloud and was recreated: each time is counted once, and nothing else is."""
 
 import pytest
 

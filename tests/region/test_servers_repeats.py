@@ -4,7 +4,7 @@ from typing import Any
 
 from remuda.region.servers.routes import SERVERS
 from tests.kit.environment import options
-from tests.kit.region.resource_api import refusal
+from tests.kit.region.resource_api import rejection
 from tests.kit.region.servers import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, ServersEnvironment, update, wanted
 
 NOT_KEPT = (409, "response_not_stored")
@@ -110,4 +110,4 @@ async def test_a_replacement_that_is_repeated_under_its_key_is_made_once_even_af
     assert (again.status, again.headers["idempotency-replayed"]) == (202, "true")
     await region_servers.rest()
     assert (await region_servers.stored(server)).status.replacement.completed == 2
-    assert refusal(await client.post(path, {**body, "imageId": DEBIAN}, idempotency_key="once"))[0] == 422
+    assert rejection(await client.post(path, {**body, "imageId": DEBIAN}, idempotency_key="once"))[0] == 422

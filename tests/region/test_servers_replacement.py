@@ -146,7 +146,7 @@ async def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another(
     await region_servers.replace(server, imageId=ROCKY)
     while [each.state for each in region_servers.at_cloud()] != ["building"]:
         await region_servers.world.clock.sleep(0.25)
-    region_servers.cloud.operator.fail(server, "no disk")  # once is not too often: it is counted anew
+    region_servers.cloud.operator.fail(server, "no disk")  # once is not too often: it is counted again
     await region_servers.rest()
     await _one(region_servers, server, 2)
     stored = await region_servers.stored(server)

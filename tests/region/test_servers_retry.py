@@ -1,4 +1,4 @@
-"""Servers that a cloud cannot bring up: they are made again so many times, and then an operator is waited for."""
+"""Servers that a cloud cannot bring up: they are recreated so many times, and then an operator is waited for."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ async def _status(region_servers: ServersEnvironment, server: str) -> tuple[str,
 
 
 @options(at_work=True, is_instant=False)
-async def test_a_server_that_fails_once_is_made_again_with_the_same_address(region_servers: ServersEnvironment) -> None:
+async def test_a_server_that_fails_once_is_recreated_with_the_same_address(region_servers: ServersEnvironment) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network)
     await region_servers.world.clock.sleep(1)
@@ -58,7 +58,7 @@ async def test_a_server_that_fails_once_is_made_again_with_the_same_address(regi
 
 
 @options(at_work=True, is_instant=False)
-async def test_while_it_is_made_again_it_says_so(region_servers: ServersEnvironment) -> None:
+async def test_while_it_is_recreated_it_says_so(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     region_servers.cloud.operator.fail(server, "no machine starts")
@@ -148,7 +148,7 @@ async def test_a_failure_counts_though_the_answer_to_its_making_was_lost(region_
 
 
 @options(at_work=True, is_instant=False)
-async def test_what_once_ran_is_counted_anew(region_servers: ServersEnvironment) -> None:
+async def test_what_once_ran_is_counted_again(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.world.clock.sleep(1)
     region_servers.cloud.operator.fail(server, "no machine starts")

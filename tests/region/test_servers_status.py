@@ -9,13 +9,13 @@ from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.region.network_requests import NOT_FOUND, OUTSIDE, forbidden
 from tests.kit.region.networks import ABSENT, OTHER_PROJECT
-from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
-from tests.kit.region.servers import RIGHTS, TENANT, ServersEnvironment, update, wanted
+from tests.kit.region.resource_api import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, rejection
+from tests.kit.region.servers import PERMISSIONS, TENANT, ServersEnvironment, update, wanted
 
-STRANGER = member("eve@example.com", OTHER_ORG, RIGHTS)
+STRANGER = member("eve@example.com", OTHER_ORG, PERMISSIONS)
 READER = member("bob@example.com", ORG, "region:servers R")
-INSIDER = member("pat@example.com", ORG, "", a0000000_0000_4000_8000_00000000000a=RIGHTS)
-EVERYBODY = everywhere("root@example.com", RIGHTS)
+INSIDER = member("pat@example.com", ORG, "", a0000000_0000_4000_8000_00000000000a=PERMISSIONS)
+EVERYBODY = everywhere("root@example.com", PERMISSIONS)
 
 
 async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region_servers: ServersEnvironment) -> None:
@@ -23,20 +23,20 @@ async def test_strangers_find_nothing_and_members_are_told_what_they_lack(region
     for who, answer in ((STRANGER, NOT_FOUND), (member("tom@example.com", ORG, "region:servers UD"), None)):
         client = region_servers.servers.ask(who)
         for reply in (await client.get(path), await client.put(path, update()), await client.delete(path)):
-            assert refusal(reply) == (answer or forbidden("read", OUTSIDE, "region:servers"))
+            assert rejection(reply) == (answer or forbidden("read", OUTSIDE, "region:servers"))
     reader = region_servers.servers.ask(READER)
     assert (await reader.get(path)).status == 200
-    assert refusal(await reader.put(path, update())) == forbidden("update", OUTSIDE, "region:servers")
-    assert refusal(await reader.delete(path)) == forbidden("delete", OUTSIDE, "region:servers")
-    assert refusal(await reader.get(f"{SERVERS}/{ABSENT}")) == NOT_FOUND
-    assert refusal(await reader.get(f"{SERVERS}/x"))[0] == 400
+    assert rejection(await reader.put(path, update())) == forbidden("update", OUTSIDE, "region:servers")
+    assert rejection(await reader.delete(path)) == forbidden("delete", OUTSIDE, "region:servers")
+    assert rejection(await reader.get(f"{SERVERS}/{ABSENT}")) == NOT_FOUND
+    assert rejection(await reader.get(f"{SERVERS}/x"))[0] == 400
     assert (await region_servers.servers.ask(None).get(path)).status == 401
 
 
 async def test_whoever_changes_a_server_may_read_its_network(region_servers: ServersEnvironment) -> None:
     path = f"{SERVERS}/{await region_servers.make_server(await region_servers.make_network())}"
     client = region_servers.servers.ask(member("tom@example.com", ORG, "region:servers RU"))
-    assert refusal(await client.put(path, update())) == forbidden("read", OUTSIDE)
+    assert rejection(await client.put(path, update())) == forbidden("read", OUTSIDE)
 
 
 async def test_what_the_first_api_made_is_not_there(region_servers: ServersEnvironment) -> None:
@@ -48,7 +48,7 @@ async def test_what_the_first_api_made_is_not_there(region_servers: ServersEnvir
     replies = [await client.get(path), await client.put(path, update()), await client.delete(path)]
     replies += [await client.post(f"{path}/{verb}") for verb in ("start", "stop", "softreboot", "hardreboot")]
     replies += [await client.get(f"{path}/{what}") for what in ("sshkey", "consoleoutput", "consolesessions")]
-    assert [refusal(reply) for reply in replies] == [NOT_FOUND] * len(replies)
+    assert [rejection(reply) for reply in replies] == [NOT_FOUND] * len(replies)
     assert [each["metadata"]["id"] for each in (await client.get(SERVERS)).json] == [server]
 
 
@@ -103,15 +103,15 @@ async def test_a_list_takes_all_tags_that_are_asked_for(region_servers: ServersE
         ([("tag", "team=a"), ("tag", "tier=2")], []),
     ):
         assert [each["metadata"]["id"] for each in (await client.get(SERVERS, query)).json] == found
-    assert refusal(await client.get(SERVERS, [("tag", "team")])) == (400, "tag decode failed")
+    assert rejection(await client.get(SERVERS, [("tag", "team")])) == (400, "tag decode failed")
 
 
 async def test_nobody_can_ask_for_what_is_none_of_theirs_or_is_no_id(region_servers: ServersEnvironment) -> None:
     client = region_servers.servers.ask(TENANT)
     why = " — organization is not in this principal's accessible set"
     reply = await client.get(SERVERS, [("organizationID", OTHER_ORG)])
-    assert refusal(reply) == forbidden("read", why, "region:servers")
+    assert rejection(reply) == forbidden("read", why, "region:servers")
     reply = await client.get(SERVERS, [("projectID", ABSENT)])
-    assert refusal(reply) == forbidden("read", OUTSIDE, "region:servers")
+    assert rejection(reply) == forbidden("read", OUTSIDE, "region:servers")
     for name in ("organizationID", "projectID", "regionID", "networkID"):
-        assert refusal(await client.get(SERVERS, [(name, "x" * 70)]))[0] == 400
+        assert rejection(await client.get(SERVERS, [(name, "x" * 70)]))[0] == 400

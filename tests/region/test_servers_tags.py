@@ -1,4 +1,4 @@
-"""Servers that a service has tagged: found by an index. And a replacement for which there is no room."""
+"""Servers that a service has tagged: found by an index. And a replacement for which there is no capacity."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ async def test_the_tag_of_a_service_is_a_label_by_which_the_server_is_found(regi
     await _make(region_servers, network, "other", (TAG, OTHER), ("team", "red"))
     assert await _found(region_servers, TAG, ONE) == [one]
     assert (await region_servers.stored(one)).metadata.labels[TAG] == ONE
-    assert "team" not in (await region_servers.stored(one)).metadata.labels, "what people say is theirs, and no label"
+    assert "team" not in (await region_servers.stored(one)).metadata.labels, "what users say is theirs, and no label"
     (found,) = (await region_servers.store.list_names(type(await region_servers.stored(one)), labels={TAG: ONE})).items
     assert found == one
 
@@ -66,7 +66,7 @@ async def test_what_is_no_label_is_found_all_the_same(region_servers: ServersEnv
 
 
 @options(lambda: {"hosts": dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=0, size=1)}}, at_work=True)
-async def test_a_flavor_without_room_is_refused_before_anything_is_destroyed(
+async def test_a_flavor_without_capacity_is_refused_before_anything_is_destroyed(
     region_servers: ServersEnvironment,
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())

@@ -9,13 +9,13 @@ from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT
 from tests.kit.region.network_requests import NOT_FOUND, forbidden
 from tests.kit.region.networks import ABSENT
-from tests.kit.region.resource_api import ORG, PROJECT, catalogues, member, refusal
+from tests.kit.region.resource_api import ORG, PROJECT, catalogues, member, rejection
 from tests.kit.region.server_view import shown_of
 from tests.kit.region.servers import (
     COMPUTE,
     DEBIAN,
     FOR_METAL,
-    RIGHTS,
+    PERMISSIONS,
     SMALL,
     STANDARD,
     TENANT,
@@ -26,7 +26,7 @@ from tests.kit.region.servers import (
 )
 
 INSTANCE = {"name": "compute.unikorn-cloud.org/instance", "value": "i"}
-CHANGER = member("cho@example.com", ORG, RIGHTS)
+CHANGER = member("cho@example.com", ORG, PERMISSIONS)
 SCRIPT = encoded("#!/bin/sh\ntrue\n")
 
 
@@ -74,7 +74,7 @@ async def test_m08_a_put_of_what_no_server_can_become_changes_nothing(
 ) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     before = await region_servers.versions()
-    assert refusal(await region_servers.servers.ask(TENANT).put(f"{SERVERS}/{server}", body)) == answer
+    assert rejection(await region_servers.servers.ask(TENANT).put(f"{SERVERS}/{server}", body)) == answer
     assert await region_servers.versions() == before
 
 
@@ -85,15 +85,15 @@ async def test_a_group_of_another_network_is_refused_in_a_put_too(region_servers
         f"{SERVERS}/{server}", update(networking={"securityGroups": [group]})
     )
     sentence = "a referenced security group must belong to the same network as the server"
-    assert refusal(reply) == (422, sentence)
+    assert rejection(reply) == (422, sentence)
 
 
-async def test_user_data_is_judged_when_it_is_another(region_servers: ServersEnvironment) -> None:
+async def test_user_data_is_validated_when_it_is_another(region_servers: ServersEnvironment) -> None:
     network, authority = await region_servers.make_network(), await region_servers.make_authority()
     server = await region_servers.make_server(network, userData=SCRIPT, sshCertificateAuthorityId=authority)
     await region_servers.put(server, update(userData=SCRIPT))
     packed = "H4sIAAAAAAAC"  # the beginning of what gzip makes
-    status, sentence = refusal(
+    status, sentence = rejection(
         await region_servers.servers.ask(TENANT).put(f"{SERVERS}/{server}", update(userData=packed))
     )
     reason = "gzip userData cannot be combined with managed cloud-init augmentation"
@@ -116,18 +116,18 @@ async def test_a_server_whose_flavor_is_no_longer_offered_can_still_be_changed(
     await region_servers.put(server, update(flavorId=ABSENT, imageId=FOR_METAL))
     body = {"flavorId": ABSENT, "imageId": UBUNTU}
     reply = await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)
-    assert refusal(reply) == (422, "flavor is no longer offered by the region")
+    assert rejection(reply) == (422, "flavor is no longer offered by the region")
 
 
 async def test_a_service_keeps_its_tags_whoever_changes_the_server(region_servers: ServersEnvironment) -> None:
     server = await region_servers.make_server(await region_servers.make_network())
     path, body = f"{SERVERS}/{server}", update()
     body["metadata"]["tags"] = [INSTANCE]
-    assert refusal(await region_servers.servers.ask(TENANT).put(path, body))[0] == 422
+    assert rejection(await region_servers.servers.ask(TENANT).put(path, body))[0] == 422
     assert (await region_servers.servers.ask(COMPUTE).put(path, body)).status == 202
     assert (await region_servers.servers.ask(TENANT).put(path, body)).status == 202, "it is sent back as it was read"
     body["metadata"]["tags"] = [INSTANCE | {"value": "j"}]
-    assert refusal(await region_servers.servers.ask(TENANT).put(path, body))[0] == 422
+    assert rejection(await region_servers.servers.ask(TENANT).put(path, body))[0] == 422
     await region_servers.put(server, update())
     assert (await region_servers.stored(server)).spec.tags == (Tag(**INSTANCE),)
 
@@ -142,9 +142,9 @@ async def test_a_server_that_goes_says_so_and_cannot_be_changed(region_servers: 
     await region_servers.delete(server)
     path = f"{SERVERS}/{server}"
     reply = await region_servers.servers.ask(TENANT).put(path, update("other"))
-    assert refusal(reply) == (400, "server is being deleted")
+    assert rejection(reply) == (400, "server is being deleted")
     body = {"flavorId": STANDARD, "imageId": UBUNTU}
-    status, sentence = refusal(await region_servers.servers.ask(COMPUTE).post(f"{path}/replace", body))
+    status, sentence = rejection(await region_servers.servers.ask(COMPUTE).post(f"{path}/replace", body))
     assert (status, "being deleted" in sentence) == (422, True)
     assert await region_servers.versions() == before
 
@@ -171,7 +171,7 @@ async def test_only_a_service_replaces_a_server_and_is_named_for_it(region_serve
     server = await region_servers.make_server(await region_servers.make_network(), userData=SCRIPT)
     path, body = f"{SERVERS}/{server}/replace", {"flavorId": SMALL, "imageId": DEBIAN}
     reply = await region_servers.servers.ask(TENANT).post(path, body)
-    assert refusal(reply) == (
+    assert rejection(reply) == (
         403,
         "only a service may replace a server: update the instance that it belongs to",
     )
@@ -196,8 +196,8 @@ async def test_a_service_replaces_only_what_it_may_change(region_servers: Server
     reader = type(COMPUTE)(subject="unikorn-reader", type="system", access=member("x", ORG, "region:servers R").access)
     body = {"flavorId": SMALL, "imageId": DEBIAN}
     reply = await region_servers.servers.ask(reader).post(f"{SERVERS}/{server}/replace", body)
-    assert refusal(reply)[0] == forbidden("update", "")[0]
-    assert refusal(await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{ABSENT}/replace", body)) == NOT_FOUND
+    assert rejection(reply)[0] == forbidden("update", "")[0]
+    assert rejection(await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{ABSENT}/replace", body)) == NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ async def test_a_replacement_that_cannot_be_changes_nothing(
     server = await region_servers.make_server(await region_servers.make_network())
     before = await region_servers.versions()
     body = {"flavorId": STANDARD, "imageId": UBUNTU} | spec
-    assert refusal(await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)) == answer
+    assert rejection(await region_servers.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)) == answer
     assert await region_servers.versions() == before
 
 

@@ -21,7 +21,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrAS
 PREFIX = "userData must be a recognized cloud-init format: "
 
 
-def refusal_of(data: bytes, *, with_authority: bool = False) -> str:
+def rejection_of(data: bytes, *, with_authority: bool = False) -> str:
     with pytest.raises(Invalid) as refused:
         check_user_data(data, with_authority=with_authority)
     assert refused.value.status == 422
@@ -40,7 +40,7 @@ def test_what_cloud_init_knows_is_taken(data: bytes, *, with_authority: bool) ->
 def test_packed_user_data_is_taken_unless_we_have_to_add_to_it() -> None:
     for data in PAYLOADS:
         check_user_data(packed(data), with_authority=False)
-        assert refusal_of(packed(data), with_authority=True) == (
+        assert rejection_of(packed(data), with_authority=True) == (
             PREFIX + "gzip userData cannot be combined with managed cloud-init augmentation"
         )
 
@@ -60,14 +60,14 @@ def test_packed_user_data_is_taken_unless_we_have_to_add_to_it() -> None:
     ],
 )
 def test_what_cloud_init_does_not_know_is_refused(data: bytes, reason: str) -> None:
-    sentence = refusal_of(data)
+    sentence = rejection_of(data)
     assert sentence.startswith(PREFIX + reason)
     assert "hunter2" not in sentence
 
 
 def test_user_data_has_a_greatest_length() -> None:
     check_user_data(CONFIG.ljust(LONGEST_USER_DATA, b"#"), with_authority=False)
-    assert refusal_of(CONFIG.ljust(LONGEST_USER_DATA + 1, b"#")) == (
+    assert rejection_of(CONFIG.ljust(LONGEST_USER_DATA + 1, b"#")) == (
         "userData is longer than 65536 bytes: send less, for example an #include of a long part."
     )
 

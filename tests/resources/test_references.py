@@ -1,4 +1,4 @@
-"""References in words that people understand."""
+"""References in words that users understand."""
 
 import pytest
 

@@ -15,7 +15,7 @@ from tests.kit.sim_compute.planted_bugs import PLANTED
 from tests.kit.sim_compute.system import ComputeSystem
 from tests.kit.sim_compute.timeline import check_timelines
 from tests.kit.sim_region.customers import Drivers, Holders, Networkers
-from tests.kit.sim_region.faults import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
+from tests.kit.sim_region.faults import ATTEMPTS, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.operators import Operators, Services, help_out
 from tests.kit.simulation.checks import check_log
@@ -104,4 +104,4 @@ def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
         await live(world)
 
     with pytest.raises(AssertionError, match=r"^seed \d+: AssertionError: "):
-        simulate(scenario, range(PATIENCE), rates=RATES)
+        simulate(scenario, range(ATTEMPTS), rates=RATES)

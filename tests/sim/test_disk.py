@@ -182,7 +182,7 @@ def test_an_unsynced_delete_is_undone_and_a_synced_one_is_not(new_disk: NewDisk,
     assert not list((root / "all").iterdir())
 
 
-def test_a_full_disk_refuses_and_works_again_when_freed(new_disk: NewDisk) -> None:
+def test_a_full_disk_rejects_and_works_again_when_freed(new_disk: NewDisk) -> None:
     disk = new_disk("disk")
     with opened(disk) as connection:
         disk.fill()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.identity import app as assembly
+from remuda.identity import app as identity_app
 from remuda.identity.app import TABLE
 from remuda.identity.login.passwords import Passwords
 from remuda.store.sqlite import writer as writing
@@ -112,7 +112,7 @@ async def live(world: World) -> IdentityHistory:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords cost next to nothing here, and the log of the store is often folded into it."""
-    monkeypatch.setattr(assembly, "Passwords", partial(Passwords, parameters=CHEAP))
+    monkeypatch.setattr(identity_app, "Passwords", partial(Passwords, parameters=CHEAP))
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 40)
 
 

@@ -1,4 +1,4 @@
-"""The simulated loop repeats itself exactly, owns time, and refuses the world outside."""
+"""The simulated loop repeats itself exactly, owns time, and rejects the world outside."""
 
 import asyncio
 import inspect
@@ -112,7 +112,7 @@ def test_a_run_that_never_ends_is_stopped() -> None:
     finish(loop)
 
 
-def test_leftovers_are_cancelled_and_seen_to_end() -> None:
+def test_orphans_are_cancelled_and_seen_to_end() -> None:
     ended: list[str] = []
 
     async def linger(name: str) -> None:

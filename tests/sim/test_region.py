@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from remuda.store.sqlite import writer as writing
 from tests.kit.sim_region.checker import RegionChecker
 from tests.kit.sim_region.customers import Drivers, Holders, Landlords, Networkers, Readers
-from tests.kit.sim_region.faults import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
+from tests.kit.sim_region.faults import ATTEMPTS, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 from tests.kit.sim_region.history import RegionHistory
 from tests.kit.sim_region.images import Imagers
 from tests.kit.sim_region.lifecycles import Keepers
@@ -115,4 +115,4 @@ def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
         await live(world)
 
     with pytest.raises(AssertionError, match=r"^seed \d+: AssertionError: "):
-        simulate(scenario, range(PATIENCE), rates=RATES)
+        simulate(scenario, range(ATTEMPTS), rates=RATES)

@@ -15,7 +15,7 @@ from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from tests.kit.sample_kinds import REGISTRY, Horse, Ranch
+from tests.kit.sample_kinds import REGISTRY, Horse, Pasture
 from tests.kit.sim_store.clients import HELD, WritingClient
 from tests.kit.sim_store.history import KINDS, Ledger, things_in
 from tests.kit.sim_store.watchers import Watcher
@@ -58,7 +58,7 @@ class Machine:
     def __init__(self, world: World) -> None:
         self.world = world
         self.ledger = Ledger()
-        self.watchers = [Watcher(world, Horse), Watcher(world, Horse, {"side": "left"}), Watcher(world, Ranch)]
+        self.watchers = [Watcher(world, Horse), Watcher(world, Horse, {"side": "left"}), Watcher(world, Pasture)]
         self.store: SqliteStore
         self._version = 0
 
@@ -164,10 +164,10 @@ def unbound(resource: Any) -> Any:
     """Return an object that neither holds anything nor is held by a finalizer of its clients."""
     finalizers = tuple(each for each in resource.metadata.finalizers if each != HELD)
     freed = replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
-    return replace(freed, spec=replace(freed.spec, favourite=None)) if isinstance(freed, Ranch) else freed
+    return replace(freed, spec=replace(freed.spec, favourite=None)) if isinstance(freed, Pasture) else freed
 
 
-def test_the_store_keeps_its_law_on_a_bad_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_keeps_its_invariant_on_a_bad_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 20)
     outcomes: Counter[str] = Counter()
 

@@ -19,34 +19,34 @@ def in_simulation(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> Non
 world = provided_by(in_simulation)
 
 
-async def test_a_duty_that_fails_is_begun_again_and_again(world: World) -> None:
+async def test_a_task_that_fails_is_begun_again_and_again(world: World) -> None:
     began: list[float] = []
 
     async def fail() -> None:
         began.append(world.clock.monotonic())
         raise OSError("no such luck")
 
-    duties = BackgroundTasks(world.clock)
+    tasks = BackgroundTasks(world.clock)
     with capture_logs() as logs:
-        duties.start("unlucky", fail)
+        tasks.start("unlucky", fail)
         await world.clock.sleep(200)
-        assert duties.failing == {"unlucky": "no such luck"}
-        await duties.stop()
+        assert tasks.failing == {"unlucky": "no such luck"}
+        await tasks.stop()
     pauses = [after - before for before, after in itertools.pairwise(began)]
     assert pauses[:6] == [1, 2, 4, 8, 16, 30]
     assert len(logs) == len(began)
 
 
-async def test_a_duty_that_is_done_is_not_begun_again(world: World) -> None:
+async def test_a_task_that_is_done_is_not_begun_again(world: World) -> None:
     done: list[None] = []
 
     async def finish() -> None:
         done.append(None)
 
-    duties = BackgroundTasks(world.clock)
-    duties.start("short", finish)
+    tasks = BackgroundTasks(world.clock)
+    tasks.start("short", finish)
     await world.clock.sleep(100)
-    await duties.stop()
+    await tasks.stop()
     assert done == [None]
 
 
@@ -59,8 +59,8 @@ async def test_stopping_ends_what_is_under_way(world: World) -> None:
         finally:
             ended.set()
 
-    duties = BackgroundTasks(world.clock)
-    duties.start("long", wait)
+    tasks = BackgroundTasks(world.clock)
+    tasks.start("long", wait)
     await world.clock.sleep(1)
-    await duties.stop()
+    await tasks.stop()
     assert ended.is_set()

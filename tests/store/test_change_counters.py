@@ -49,11 +49,11 @@ def change(write: Write, previous: Write | None = None) -> CommittedChange[Horse
 def test_whatever_changes_no_part_is_told_to_be_older_than_it_is(steps: list[list[Write] | str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MAX_RECENT_ENTRIES", FEW)
-        stamps, present = ChangeCounters(REGISTRY.kinds), dict[str, Write]()
-        stamps.last(PARTS)
+        change_counts, present = ChangeCounters(REGISTRY.kinds), dict[str, Write]()
+        change_counts.last(PARTS)
         for step in steps:
-            before = {part: stamps.last([part]) for part in PARTS}
-            whole, everything = stamps.last([Horse]), stamps.last()
+            before = {part: change_counts.last([part]) for part in PARTS}
+            whole, everything = change_counts.last([Horse]), change_counts.last()
             changed: set[Dependency] = set()
             if isinstance(step, list):
                 changes = []
@@ -62,36 +62,36 @@ def test_whatever_changes_no_part_is_told_to_be_older_than_it_is(steps: list[lis
                     changed |= parts_of(write) | (parts_of(previous) if previous else set())
                     changes.append(change(write, previous))
                     present[write[0]] = write
-                stamps.change(HORSE, changes)
+                change_counts.change(HORSE, changes)
             elif step == "all":
-                stamps.change_all(HORSE)
+                change_counts.change_all(HORSE)
                 changed = set(PARTS)
             else:
-                stamps.change(CORRAL, [])
-            assert stamps.last() == everything + 1
-            assert (stamps.last([Horse]) > whole) == (step != "others")
+                change_counts.change(CORRAL, [])
+            assert change_counts.last() == everything + 1
+            assert (change_counts.last([Horse]) > whole) == (step != "others")
             for part in PARTS:
-                assert stamps.last([part]) >= before[part]
-                assert stamps.last([part]) <= stamps.last([Horse])
-                assert part not in changed or stamps.last([part]) == stamps.last()
+                assert change_counts.last([part]) >= before[part]
+                assert change_counts.last([part]) <= change_counts.last([Horse])
+                assert part not in changed or change_counts.last([part]) == change_counts.last()
 
 
 def test_a_part_that_was_changed_lately_is_told_exactly_and_others_stay() -> None:
-    stamps = ChangeCounters(REGISTRY.kinds)
-    assert stamps.last(PARTS) == 0
-    stamps.change(HORSE, [change(("a", "bay", "north"))])
-    assert [part for part in PARTS if stamps.last([part])] == [
+    change_counts = ChangeCounters(REGISTRY.kinds)
+    assert change_counts.last(PARTS) == 0
+    change_counts.change(HORSE, [change(("a", "bay", "north"))])
+    assert [part for part in PARTS if change_counts.last([part])] == [
         part for part in PARTS if part in parts_of(("a", "bay", "north"))
     ]
 
 
 @pytest.mark.parametrize(("herd", "are_others_touched"), [(300, False), (400, True)])
 def test_when_very_much_changes_at_once_all_of_its_kind_did(herd: int, *, are_others_touched: bool) -> None:
-    stamps, other = ChangeCounters(REGISTRY.kinds), named(Horse, "other")
-    stamps.last([other])
-    stamps.change(HORSE, [change((f"{number}", "bay", "north")) for number in range(herd)])
-    assert stamps.last([named(Horse, "0")]) == stamps.last() == 1
-    assert bool(stamps.last([other])) == are_others_touched
+    change_counts, other = ChangeCounters(REGISTRY.kinds), named(Horse, "other")
+    change_counts.last([other])
+    change_counts.change(HORSE, [change((f"{number}", "bay", "north")) for number in range(herd)])
+    assert change_counts.last([named(Horse, "0")]) == change_counts.last() == 1
+    assert bool(change_counts.last([other])) == are_others_touched
 
 
 @options(seeds=1)

@@ -57,9 +57,9 @@ def stall(spec: StallSpec) -> Stall:
     }.items(),
 )
 def test_two_items_of_one_key_are_found(field: str, spec: StallSpec) -> None:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(Invalid) as rejection:
         check_spec(STALL, stall(spec))
-    assert refusal.value.field == field
+    assert rejection.value.field == field
 
 
 def test_items_of_different_keys_are_fine() -> None:

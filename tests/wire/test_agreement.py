@@ -76,7 +76,7 @@ FLAWS: dict[str, Change] = {
     "the request has no field sizes": lambda it: _sent(it)["properties"].pop("sizes"),
     "the request demands added": lambda it: _sent(it)["required"].append("added"),
     "the request.name is integer, not string": lambda it: _sent(it)["properties"].update(name={"type": "integer"}),
-    "the request.state refuses gone": lambda it: _sent(it)["properties"].update(state={"enum": ["here"]}),
+    "the request.state rejects gone": lambda it: _sent(it)["properties"].update(state={"enum": ["here"]}),
     "it documents no 204": lambda it: _operation(it)["responses"].pop("204"),
     "204 has a body": lambda it: _operation(it)["responses"]["204"].update(content={"text/html": {}}),
     "200 is not application/json": lambda it: _operation(it)["responses"]["200"]["content"].clear(),

@@ -35,7 +35,7 @@ def differences(theirs: Any, ours: Any, place: str) -> Iterator[str]:
     if not _types(ours) <= _types(theirs):
         yield f"{place} is {sorted(_types(ours))}, not {sorted(_types(theirs))}"
     if refused := set(theirs.get("enum", ())) - set(ours.get("enum", theirs.get("enum", ()))):
-        yield f"{place} refuses {sorted(refused)}"
+        yield f"{place} rejects {sorted(refused)}"
     if demanded := set(ours.get("required", ())) - set(theirs.get("required", ())):
         yield f"{place} demands {sorted(demanded)}"
     for name, field in theirs.get("properties", {}).items():

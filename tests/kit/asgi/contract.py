@@ -1,9 +1,9 @@
 """Every answer is held against the API's own document: status, content type, headers and body.
 
-What the document does not list is no free ground: an unknown path, a method that a path does not have, a preflight and
-the pages of the API itself have one form each, wherever they are. HEAD is GET without the body. A stream is judged
-twice: when it begins, and event by event. A page must be one, and must say what keeps it safe; a redirect leads
-somewhere; what must not be kept says so.
+What the document does not list is not allowed either: an unknown path, a method that a path does not have, a preflight
+and the pages of the API itself have one form each, wherever they are. HEAD is GET without the body. A stream is
+validated twice: when it begins, and event by event. A page must be one, and must say what keeps it safe; a redirect
+leads somewhere; what must not be kept says so.
 """
 
 import re
@@ -70,7 +70,7 @@ class Reply:
 
 
 class Contract:
-    """Judges answers by an OpenAPI document: status, content type, headers and body."""
+    """Validates answers by an OpenAPI document: status, content type, headers and body."""
 
     def __init__(self, document: Document, pages: Mapping[str, str] = PAGES) -> None:
         self._document, self._pages = document, pages
@@ -97,7 +97,7 @@ class Contract:
     def check_event(self, path: str, event: Received) -> None:
         """Raise UndocumentedError unless the documents say that this event can come in the stream at a path."""
         operation, place = self._operation("GET", path), f"{self._template(path)} {event.type}"
-        assert operation is not None, f"{path} has no stream: its beginning was judged"
+        assert operation is not None, f"{path} has no stream: its beginning was validated"
         content = self._resolved(operation["responses"]["200"])["content"]
         told = {"event": event.type, "data": event.data.decode()} | ({} if event.id is None else {"id": event.id})
         self._check_json(f"{place} event", content[STREAM]["schema"], told)
@@ -181,7 +181,7 @@ def contract_of(table: Table) -> Contract:
 
 @cache
 def _contract(told: bytes) -> Contract:
-    """Judge by content: tests make their tables anew, and each contract keeps many validators."""
+    """Compare by content: tests make their tables again, and each contract keeps many validators."""
     return Contract(msgspec.json.decode(told))
 
 

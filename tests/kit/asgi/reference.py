@@ -32,7 +32,7 @@ _ITEMS = frozenset({"added", "modified", "deleted"})
 
 
 class ResponseContract(Contract):
-    """Judges answers by our own document, then by the wire contract."""
+    """Validates answers by our own document, then by the wire contract."""
 
     def __init__(self, ours: Document, wire: WireContract) -> None:
         super().__init__(ours)
@@ -107,12 +107,12 @@ class ResponseContract(Contract):
 @lru_cache(maxsize=64)
 def response_contract(table: Table) -> ResponseContract:
     """Return what every answer of a service is held against, or of a part of it."""
-    return _judge(table.service, msgspec.json.encode(document(table, version="0")))
+    return _validator(table.service, msgspec.json.encode(document(table, version="0")))
 
 
 @cache
-def _judge(service: str, ours: bytes) -> ResponseContract:
-    """Judge by content: a room makes its table anew for each test, and each judge keeps many validators."""
+def _validator(service: str, ours: bytes) -> ResponseContract:
+    """Compare by content: a resource makes its table again for each test, and each validator keeps many validators."""
     return ResponseContract(msgspec.json.decode(ours), wire_contract(service))
 
 

@@ -1,7 +1,7 @@
 """An app whose every answer is held against the API's own document as it passes, whoever asked and in whichever way.
 
 An answer that is not documented never gets out: 599 comes in its place, with the complaint as its body, which no client
-takes for anything else. A stream that tells of an undocumented event breaks off. In case that a client has patience
+takes for anything else. A stream that tells of an undocumented event breaks off. In case that a client has time
 with either, each complaint is kept for `assert_documented`, and is a line of the log, for processes that are killed.
 """
 
@@ -21,7 +21,7 @@ LINE = "undocumented answer"
 
 
 class Validated:
-    """An app, judged by a contract."""
+    """An app, validated by a contract."""
 
     def __init__(self, app: ASGIApp, contract: Contract) -> None:
         self._app, self._contract = app, contract

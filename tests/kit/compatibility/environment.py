@@ -86,13 +86,17 @@ def statuses(seen: Sequence[State], name: str) -> list[str]:
     return [status for status, _ in groupby(look["provisioning_status"] for look in seen if look["id"] == name)]
 
 
-async def _settle(house: ComputeEnvironment, role: str) -> CompatibilityEnvironment:
-    identity, organization = house.region.identity, house.region.organization
+async def _settle(compute: ComputeEnvironment, role: str) -> CompatibilityEnvironment:
+    identity, organization = compute.region.identity, compute.region.organization
     group = await identity.group(organization, role, name="terraformers")
     project = await identity.project(organization, group, name="terraformed")
     token = (await identity.account(organization, group, name="terraform")).token
-    clients = {"identity": identity.client(token), "region": house.region.client(token), "compute": house.client(token)}
-    return CompatibilityEnvironment(house, Provider(clients, house.clock, {"organization": organization}), project)  # type: ignore[arg-type]  # they are those
+    clients = {
+        "identity": identity.client(token),
+        "region": compute.region.client(token),
+        "compute": compute.client(token),
+    }
+    return CompatibilityEnvironment(compute, Provider(clients, compute.clock, {"organization": organization}), project)  # type: ignore[arg-type]  # they are those
 
 
 def apply(
@@ -103,7 +107,7 @@ def apply(
 ) -> None:
     """Run a scenario in simulated time, over clouds that take theirs; `regional` are those of `RegionPorts`."""
 
-    async def settled(house: ComputeEnvironment) -> None:
-        await scenario(await _settle(house, role))
+    async def settled(compute: ComputeEnvironment) -> None:
+        await scenario(await _settle(compute, role))
 
     run_compute(settled, regional=regional)

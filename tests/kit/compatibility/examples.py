@@ -75,12 +75,12 @@ async def attached_storage(environment: CompatibilityEnvironment, **more: Any) -
     return await file_storage(environment, networks=[await environment.network()], **more)
 
 
-async def project(_ground: CompatibilityEnvironment, **more: Any) -> Config:
+async def project(_setup: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how a project of nobody is configured."""
     return {"name": "shop", "group_ids": [], **more}
 
 
-async def group(_ground: CompatibilityEnvironment, **more: Any) -> Config:
+async def group(_setup: CompatibilityEnvironment, **more: Any) -> Config:
     """Return how a group of nobody is configured."""
     return {"name": "ops", "role_ids": [], "service_account_ids": [], **more}
 

@@ -1,4 +1,4 @@
-"""A Terraform provider as people use it with the reference: the same requests, in the same order, with the same waits.
+"""A Terraform provider as users use it with the reference: the same requests, in the same order, with the same waits.
 
 A resource is what the provider makes of one: how its configuration is sent, and what is read into its state. Terraform
 itself is here, too, as far as it fails an apply: what was configured must come back as it was (`inconsistent result
@@ -84,7 +84,7 @@ class Provider:
         if resource.is_answered:
             resource.read(decoded(reply))
         else:
-            refuse(reply)
+            reject(reply)
         state = resource.read(await self._until_tagged(resource, before["id"], tag))
         check_applied(config, state)
         changed = {name for name in resource.stays if state[name] != before[name]}
@@ -101,7 +101,7 @@ class Provider:
             await self.clock.sleep(0.5)
             reply = await self.send(resource, "DELETE", name)
         if reply.status != 404:
-            refuse(reply)
+            reject(reply)
         await self._until_gone(resource, name)
 
     async def find(self, service: Service, path: str, name: str, query: Sequence[tuple[str, str]] = ()) -> Any:
@@ -170,7 +170,7 @@ def check_applied(config: State, state: State) -> None:
         raise DiagnosticError(f"inconsistent result after apply: {other}")
 
 
-def refuse(reply: Reply) -> None:
+def reject(reply: Reply) -> None:
     """Show what is not a success as the provider does."""
     if not 200 <= reply.status < 300:
         shown = {"code": reply.json["error"], "message": _said(reply), "trace_id": reply.json["trace_id"]}
@@ -180,7 +180,7 @@ def refuse(reply: Reply) -> None:
 
 def decoded(reply: Reply) -> Any:
     """Return the object that an answer has to have."""
-    refuse(reply)
+    reject(reply)
     found = reply.json
     assert isinstance(found, dict), found
     return found
@@ -188,7 +188,7 @@ def decoded(reply: Reply) -> Any:
 
 def decoded_list(reply: Reply) -> Any:
     """Return the list that an answer has to have."""
-    refuse(reply)
+    reject(reply)
     assert isinstance(reply.json, list), reply.json
     return reply.json
 

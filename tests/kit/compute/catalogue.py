@@ -1,4 +1,4 @@
-"""Flavors, images and regions as region offers them, for what judges them without asking region."""
+"""Flavors, images and regions as region offers them, for what validates them without asking region."""
 
 from datetime import UTC, datetime
 from typing import Any

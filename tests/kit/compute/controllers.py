@@ -143,7 +143,7 @@ async def rest(compute: ComputeEnvironment, seconds: float = 60.0) -> None:
 
 
 @asynccontextmanager
-async def begun_anew(
+async def restarted(
     compute: ComputeEnvironment, meanwhile: Callable[[], Awaitable[None]], **more: Any
 ) -> AsyncIterator[ComputeApp]:
     """End compute, do something that nobody is told of, and run another one in its place, maybe with other ports."""

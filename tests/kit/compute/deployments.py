@@ -36,15 +36,15 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
     if chosen == "together":
         yield chosen
         return
-    houses = []
+    environments = []
 
     @asynccontextmanager
     async def seen(world: World, given: ComputeOptions) -> AsyncIterator[ComputeEnvironment]:
         async with apart_in(world, given) as compute:
-            houses.append(compute)
+            environments.append(compute)
             yield compute
 
     before = WAY.set(seen)
     yield chosen
     WAY.reset(before)
-    assert houses, "it ran no scenario, so it has nothing to be apart"
+    assert environments, "it ran no scenario, so it has nothing to be apart"

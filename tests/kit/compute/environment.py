@@ -1,8 +1,8 @@
-"""Compute with region and identity beside it and simulated clouds behind them, put together as in production.
+"""Compute with region and identity beside it and simulated clouds behind them, built as in production.
 
 ::
 
-    async def test_…(compute: ComputeHouse) -> None:
+    async def test_…(compute: ComputeEnvironment) -> None:
         network = await compute.region.network()
         instance = await compute.instance(network)
         await compute.until(instance, "provisioned")
@@ -33,7 +33,7 @@ from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.identity.environment import Carrying, expect
 from tests.kit.identity.service_credentials import certified
-from tests.kit.region.environment import PATIENCE_S, STANDARD, RegionEnvironment, region_environment
+from tests.kit.region.environment import STANDARD, TIMEOUT_S, RegionEnvironment, region_environment
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import SEALER, open_simulated
 
@@ -60,7 +60,7 @@ class ComputeOptions:
 
 
 Way = Callable[[World, ComputeOptions], AbstractAsyncContextManager["ComputeEnvironment"]]
-"""How the services of a simulated machine are put together."""
+"""How the services of a simulated machine are built."""
 
 
 class ComputeEnvironment:
@@ -121,9 +121,9 @@ class ComputeEnvironment:
         self, instance: str, holds: Callable[[Reply], bool], what: str, *, every_s: float = 0.05
     ) -> Reply:
         """Wait until what is told of an instance holds, and return it."""
-        deadline = self.clock.monotonic() + PATIENCE_S
+        deadline = self.clock.monotonic() + TIMEOUT_S
         while not holds(reply := await self.root.get(f"{INSTANCES}/{instance}")):
-            late = f"{instance} is not {what} in {PATIENCE_S:g} s: {reply.body.decode()}"
+            late = f"{instance} is not {what} in {TIMEOUT_S:g} s: {reply.body.decode()}"
             assert self.clock.monotonic() < deadline, late
             await self.clock.sleep(every_s)
         return reply

@@ -38,7 +38,7 @@ def encoded(text: str | bytes) -> str:
 
 
 def forbidden(verb: str, why: str = " is not permitted", endpoint: str = "compute:instances") -> tuple[int, str]:
-    """Return the refusal of one who lacks a right."""
+    """Return the rejection of one who lacks a right."""
     return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint '{endpoint}'{why}"
 
 

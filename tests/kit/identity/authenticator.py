@@ -39,7 +39,7 @@ class AuthenticatorEnvironment(PermissionEnvironment):
             store=store, clock=world.clock, randomness=world.randomness, settings=settings, external=external
         )
         self.authenticator = IdentityAuthenticator(
-            store=store, bearers=self.tokens.bearers, permissions=self.rights, clock=world.clock
+            store=store, bearers=self.tokens.bearers, permissions=self.permissions, clock=world.clock
         )
 
     async def let_in(self, token: str | None = None, **more: Any) -> Principal:

@@ -2,12 +2,12 @@
 
 from remuda.access.principal import Permission
 from remuda.identity.rbac.roles import RolePermissions
-from tests.kit.identity.resource_api import rights
+from tests.kit.identity.resource_api import permission_set
 
 
 def each(prefix: str, names: str, letters: str) -> frozenset[Permission]:
     """Return one right to each of several endpoints of a service."""
-    return rights(", ".join(f"{prefix}:{name} {letters}" for name in names.split()))
+    return permission_set(", ".join(f"{prefix}:{name} {letters}" for name in names.split()))
 
 
 def reads(permissions: frozenset[Permission]) -> frozenset[Permission]:
@@ -20,14 +20,14 @@ SHOP = (
     | each("storage", "objectstorageclasses", "R")
     | each("kubernetes", "regions flavors images", "R")
     | each("compute", "regions flavors images", "R")
-    | rights("identity:quotas R")
+    | permission_set("identity:quotas R")
 )
 """What everybody in an organization may look at, but for images."""
 
 
 WORK = (
     each("region", V2, "CRUD")
-    | rights("region:sshcertificateauthorities:v2 CRD")
+    | permission_set("region:sshcertificateauthorities:v2 CRD")
     | each("storage", "objectstorageendpoints objectstorageendpoints/accesskeys", "CRUD")
     | each("kubernetes", "clusters virtualclusters", "CRUD")
     | each("compute", "instances clusters", "CRUD")
@@ -36,7 +36,7 @@ WORK = (
 
 
 ADMINISTRATOR = (
-    rights("identity:organizations RU, region:images CRD")
+    permission_set("identity:organizations RU, region:images CRD")
     | each("identity", "oauth2providers serviceaccounts users roles groups projects", "CRUD")
     | SHOP
     | WORK
@@ -57,7 +57,7 @@ PLATFORM = (
         " volumes:v2 filestorage:v2 filestorageclass:v2",
         "CRUD",
     )
-    | rights("region:volumeclasses:v2 R, region:sshcertificateauthorities:v2 CRD")
+    | permission_set("region:volumeclasses:v2 R, region:sshcertificateauthorities:v2 CRD")
     | each("kubernetes", "regions flavors images clustermanagers clusters virtualclusters", "CRUD")
     | each("compute", "regions flavors images instances clusters", "CRUD")
     | each("storage", "objectstorageclasses objectstorageendpoints objectstorageendpoints/accesskeys", "CRUD")
@@ -69,7 +69,7 @@ NOT_FOR_PLATFORM_READERS = (
     | each("region", "servers:v2 volumes:v2", "R")
     | each("kubernetes", "clusters virtualclusters", "R")
     | each("compute", "instances clusters", "R")
-    | rights("storage:objectstorageendpoints/accesskeys R, identity:projects/references R")
+    | permission_set("storage:objectstorageendpoints/accesskeys R, identity:projects/references R")
 )
 
 
@@ -77,30 +77,33 @@ EXPECTED = {
     "administrator": RolePermissions(organization=ADMINISTRATOR),
     "auditor": RolePermissions(organization=reads(ADMINISTRATOR)),
     "user": RolePermissions(
-        organization=SHOP | rights("region:images CRD"), project=WORK | rights("identity:projects R")
+        organization=SHOP | permission_set("region:images CRD"), project=WORK | permission_set("identity:projects R")
     ),
     "reader": RolePermissions(
-        organization=SHOP | rights("region:images R"), project=reads(WORK) | rights("identity:projects R")
+        organization=SHOP | permission_set("region:images R"),
+        project=reads(WORK) | permission_set("identity:projects R"),
     ),
     "platform-administrator": RolePermissions(everywhere=PLATFORM),
     "platform-reader": RolePermissions(everywhere=reads(PLATFORM) - NOT_FOR_PLATFORM_READERS),
     "region-service": RolePermissions(
-        everywhere=rights("identity:allocations CRUD, identity:projects R, identity:projects/references CD")
+        everywhere=permission_set("identity:allocations CRUD, identity:projects R, identity:projects/references CD")
     ),
     "kubernetes-service": RolePermissions(
-        everywhere=rights("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
-        | rights("region:identities CRD, region:identities/references CD, region:networks CRD")
+        everywhere=permission_set("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
+        | permission_set("region:identities CRD, region:identities/references CD, region:networks CRD")
         | each("region", "regions regions/detail flavors images externalnetworks", "R")
     ),
     "compute-service": RolePermissions(
-        everywhere=rights("identity:projects R, identity:allocations CRUD, region:identities CRD, region:images RC")
-        | rights("identity:quotas R")  # ours: it compares what is held with what there is
+        everywhere=permission_set(
+            "identity:projects R, identity:allocations CRUD, region:identities CRD, region:images RC"
+        )
+        | permission_set("identity:quotas R")  # ours: it compares what is held with what there is
         | each("region", "regions flavors networks:v2 securitygroups:v2 sshcertificateauthorities:v2", "R")
-        | rights("region:networks CRD")
+        | permission_set("region:networks CRD")
         | each("region", "servers servers:v2 securitygroups", "CRUD")
     ),
     "storage-service": RolePermissions(
-        everywhere=rights("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
-        | rights("region:networks:v2/references CRUD")
+        everywhere=permission_set("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
+        | permission_set("region:networks:v2/references CRUD")
     ),
 }

@@ -29,7 +29,7 @@ ROOT = "root@remuda.test"
 LOOKER = "looker@remuda.test"
 """A platform reader."""
 ORGANIZATIONS = "/api/v1/organizations"
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 _ASSERTED = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
@@ -123,9 +123,9 @@ class IdentityEnvironment:
 
     async def log_in(self, subject: str) -> str:
         """Begin a session for somebody, as a login does, and return its token. Who is nobody yet is made first."""
-        room, user = self.app.tokens, await self._person(subject)
-        session = await room.sessions.begin(user=user, client="console", scope="openid email")
-        return (await room.tokens.issue_for_session(user, session)).token.reveal()
+        resource, user = self.app.tokens, await self._person(subject)
+        session = await resource.sessions.begin(user=user, client="console", scope="openid email")
+        return (await resource.tokens.issue_for_session(user, session)).token.reveal()
 
     async def local(self, subject: str, password: str) -> None:
         """Give somebody a password. Who is nobody yet is made first."""
@@ -133,13 +133,13 @@ class IdentityEnvironment:
         await self.app.passwords.set_password(user.name, Secret(password))
 
     async def eventually(self, sentence: str, condition: Callable[[], Awaitable[bool]]) -> None:
-        """Return when the condition holds; fail with the sentence when patience ends."""
-        deadline = self.clock.monotonic() + PATIENCE_S
+        """Return when the condition holds; fail with the sentence when time is up."""
+        deadline = self.clock.monotonic() + TIMEOUT_S
         while not await condition():
-            assert self.clock.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {sentence}"
+            assert self.clock.monotonic() < deadline, f"not within {TIMEOUT_S:g} s: {sentence}"
             await self.clock.sleep(0.02)
 
-    def stamp(self) -> int:
+    def change_count(self) -> int:
         """Return a number that is another one as soon as anything stored is."""
         return self.store.change_counter([kind.type for kind in self.store.registry.kinds])
 

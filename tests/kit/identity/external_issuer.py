@@ -155,7 +155,7 @@ class IssuerEnvironment(AuthenticatorEnvironment):
         """Let an issuer's tokens be believed."""
         return await self.store.create(trusted(name, issuer=issuer, organization=organization, **trust))
 
-    async def refusal(self, token: str) -> str:
+    async def rejection(self, token: str) -> str:
         """Return why a token is refused."""
         error = await self.error(token)
         assert isinstance(error, Unauthenticated), error

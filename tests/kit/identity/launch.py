@@ -1,4 +1,4 @@
-"""All of identity for tests, put together as in production: in real time on a real file, or on the simulated machine.
+"""All of identity for tests, built as in production: in real time on a real file, or on the simulated machine.
 
 ::
 
@@ -8,7 +8,7 @@
         reply = await identity.client(ann).get(f"/api/v1/organizations/{acme}")
 
     def test_…() -> None:
-        in_a_house(scenario)
+        run_identity(scenario)
 
 Every answer is held against identity's own document and against the wire contract. `identity.root` is the token of a
 platform administrator.
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def settings(**more: Any) -> IdentitySettings:
-    """Return what houses are told unless a test wants it otherwise."""
+    """Return what environments are told unless a test wants it otherwise."""
     given: dict[str, Any] = {
         "issuer": ISSUER,
         "platform_administrators": (ROOT,),

@@ -63,7 +63,7 @@ class App:
 
 
 class Later:
-    """The simulated clock, or any time after it: to sleep for months would keep the store's own duties busy."""
+    """The simulated clock, or any time after it: to sleep for months would keep the store's own tasks busy."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._ahead = clock, timedelta()
@@ -94,7 +94,7 @@ class OAuthEnvironment(PermissionEnvironment):
             randomness=world.randomness,
             settings=settings,
             services=self.api,
-            permissions=self.rights,
+            permissions=self.permissions,
         )
         self.mounted: IdentityApi[OAuth] = IdentityApi(world, store, self.oauth, ROUTES)
         self.anybody: Client = self.mounted.ask(None)
@@ -175,8 +175,8 @@ def answer(reply: Reply) -> dict[str, Any]:
     return decoded
 
 
-def refusal(reply: Reply) -> tuple[int, str]:
-    """Return status and OAuth2's word of a refusal that is in OAuth2's form."""
+def rejection(reply: Reply) -> tuple[int, str]:
+    """Return status and OAuth2's word of a rejection that is in OAuth2's form."""
     body = answer(reply)
     assert set(body) == {"error", "error_description"}, body
     assert reply.headers["cache-control"] == "no-store"

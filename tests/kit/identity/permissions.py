@@ -1,11 +1,11 @@
-"""Tenants, people and groups to order, and what identity's rights make of them.
+"""Tenants, users and groups to order, and what identity's permissions make of them.
 
 ::
 
-    async def test_…(rights: PermissionEnvironment) -> None:
-        acme = await rights.organization("acme")
+    async def test_…(permissions: PermissionEnvironment) -> None:
+        acme = await permissions.organization("acme")
         ...
-        assert (await rights.standing(ann)).access == …
+        assert (await permissions.standing(ann)).access == …
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -48,7 +48,7 @@ class PermissionEnvironment:
 
     def __init__(self, world: World, store: SqliteStore, settings: IdentitySettings) -> None:
         self.world, self.store, self.settings = world, store, settings
-        self.rights = Permissions(store=store, settings=settings)
+        self.permissions = Permissions(store=store, settings=settings)
 
     def new_id(self) -> str:
         return random_id(self.world.randomness)
@@ -118,7 +118,7 @@ class PermissionEnvironment:
         return await self.store.update(replace(found, spec=replace(found.spec, state="suspended")))
 
     async def standing(self, user: User, **more: Any) -> ResolvedAccess:
-        return await self.rights.of_user(user, **more)
+        return await self.permissions.of_user(user, **more)
 
 
 EnvironmentT = TypeVar("EnvironmentT", bound=PermissionEnvironment)

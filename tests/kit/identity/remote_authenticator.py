@@ -73,9 +73,9 @@ class Identity:
             randomness=SystemRandomness(),
             settings=authentication.settings,
             services=authentication.tokens,
-            permissions=authentication.rights,
+            permissions=authentication.permissions,
         )
-        service = {"rights": authentication.rights, "oauth": oauth}
+        service = {"permissions": authentication.permissions, "oauth": oauth}
         table = Table(
             "identity",
             title="Identity",
@@ -129,7 +129,7 @@ class There:
         """Show credentials there."""
         return await self.authenticator.authenticate(RequestCredentials(token=token, **more))
 
-    async def refusal(self, token: str | None = None, **more: Any) -> RemudaError | None:
+    async def rejection(self, token: str | None = None, **more: Any) -> RemudaError | None:
         """Return why credentials are refused there, if they are."""
         try:
             await self.let_in(token, **more)

@@ -6,7 +6,7 @@
         async def scenario(api: IdentityApi[Groups]) -> None:
             reply = await api.ask(administrator(ORG)).post("/api/v1/…", {…})
 
-        in_a_room(lambda world, store: Tenancy(…), tenancy.ROUTES, scenario)
+        in_an_api(lambda world, store: Tenancy(…), tenancy.ROUTES, scenario)
 
 Every answer is held against the document of those routes, and against the wire contract.
 """
@@ -27,7 +27,7 @@ from tests.kit.resource_api import (
     ServiceT,
     everywhere,
     member,
-    rights,
+    permission_set,
     run_resource_api,
     with_machinery,
 )
@@ -41,8 +41,8 @@ __all__ = [
     "IdentityApi",
     "everywhere",
     "member",
+    "permission_set",
     "registry",
-    "rights",
     "run_identity_api",
 ]
 

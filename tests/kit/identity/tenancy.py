@@ -26,7 +26,7 @@ from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.resource_api import IdentityApi, everywhere, member, rights, run_identity_api
+from tests.kit.identity.resource_api import IdentityApi, everywhere, member, permission_set, run_identity_api
 
 ORGANIZATIONS = "/api/v1/organizations"
 ABSENT = "c0000000-0000-4000-8000-0000000000ff"
@@ -69,7 +69,7 @@ def run_tenancy(scenario: Callable[[TenancyApi], Coroutine[Any, Any, None]]) -> 
 
 
 def administrator(organization: str, subject: str = "admin@example.com") -> Principal:
-    """Return one with the rights of the role administrator here."""
+    """Return one with the permissions of the role administrator here."""
     text = "identity:organizations RU, identity:projects CRUD, identity:oauth2providers CRUD"
     return member(subject, organization, text)
 
@@ -81,13 +81,13 @@ def stranger(subject: str = "stranger@example.com") -> Principal:
 
 def service_account(organization: str, text: str = "") -> Principal:
     """Return a service account of an organization."""
-    access = AccessList(organizations={organization: OrganizationAccess(permissions=rights(text))})
+    access = AccessList(organizations={organization: OrganizationAccess(permissions=permission_set(text))})
     return Principal(subject="account", type="service", access=access, organizations=(organization,))
 
 
 def system(text: str) -> Principal:
-    """Return a service with rights everywhere."""
-    return Principal(subject="unikorn-region", type="system", access=AccessList(everywhere=rights(text)))
+    """Return a service with permissions everywhere."""
+    return Principal(subject="unikorn-region", type="system", access=AccessList(everywhere=permission_set(text)))
 
 
 def organization(name: str = "acme", **spec: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ async def join(store: Store, subject: str, organization: str, state: UserState =
 async def make_group(store: Store, organization: str, name: str) -> str:
     """Store a group."""
     home = await store.get(Organization, organization)
-    labels = {ORGANIZATION: organization, NAME: "people"}
+    labels = {ORGANIZATION: organization, NAME: "users"}
     metadata = Metadata(name=name, labels=labels, owner_references=(ORGANIZATION_KIND.owner(home),))
     await store.create(Group(metadata=metadata))
     return name
@@ -166,7 +166,7 @@ def ids(reply: Reply) -> list[str]:
     return [item["metadata"]["id"] for item in reply.json]
 
 
-def refusal(reply: Reply) -> tuple[int, str]:
+def rejection(reply: Reply) -> tuple[int, str]:
     """Return how a request was refused."""
     assert reply.status >= 400, reply
     return reply.status, reply.json["error_description"]

@@ -53,7 +53,7 @@ class Empty:
     async def observe(self, store: Store) -> object:
         """Return everybody, and who is in which group.
 
-        Left out are tokens, times, and who had what in hand. So are the tags of global users, which nobody reads: if
+        Left out are tokens, times, and who had what locked. So are the tags of global users, which nobody reads: if
         two make the same one at once, they are those of either.
         """
         return {

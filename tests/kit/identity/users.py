@@ -37,14 +37,14 @@ USERS, ACCOUNTS, GROUPS = f"{BASE}/users", f"{BASE}/serviceaccounts", f"{BASE}/g
 NOWHERE = "f0000000-0000-4000-8000-00000000000f"
 ADMINISTRATOR, READER = role_id("administrator"), role_id("reader")
 
-_PEOPLE = "identity:users CRUD, identity:serviceaccounts CRUD, identity:groups CRUD"
-CLERK = member("clerk@example.com", text=_PEOPLE)
-"""May change people, and give no role."""
-GLOBAL = everywhere("root@example.com", _PEOPLE)
+_USER_ENDPOINTS = "identity:users CRUD, identity:serviceaccounts CRUD, identity:groups CRUD"
+CLERK = member("clerk@example.com", text=_USER_ENDPOINTS)
+"""May change users, and give no role."""
+GLOBAL = everywhere("root@example.com", _USER_ENDPOINTS)
 
 
 @dataclass(frozen=True)
-class People:
+class UserServices:
     """The services of users, service accounts and groups."""
 
     users: Users
@@ -63,12 +63,12 @@ def ports_of(world: World, store: Store) -> UserPorts:
     return UserPorts(store=store, clock=world.clock, tokens=tokens_of(world, store), memberships=Memberships(store))
 
 
-def service(world: World, store: Store) -> People:
+def service(world: World, store: Store) -> UserServices:
     """Return the services over their ports."""
     ports = ports_of(world, store)
     operations = Operations(store, bound(ports), clock=world.clock, randomness=world.randomness)
     grants = Permissions(store=store, settings=SETTINGS)
-    return People(*user_services(ports, operations=operations, grants=grants, settings=SETTINGS))
+    return UserServices(*user_services(ports, operations=operations, grants=grants, settings=SETTINGS))
 
 
 async def administrator(store: Store) -> Principal:
@@ -79,7 +79,7 @@ async def administrator(store: Store) -> Principal:
 
 
 def account(name: str, organization: str = ORG) -> Principal:
-    """Return a service account without rights."""
+    """Return a service account without permissions."""
     return Principal(subject=name, type="service", organizations=(organization,))
 
 
@@ -130,7 +130,7 @@ def told(reply: Reply, status: int) -> Any:
     return reply.json if reply.body else None
 
 
-def refusal(reply: Reply, status: int) -> str:
+def rejection(reply: Reply, status: int) -> str:
     """Return why something was refused."""
     text = told(reply, status)["error_description"]
     assert isinstance(text, str)
@@ -138,14 +138,14 @@ def refusal(reply: Reply, status: int) -> str:
 
 
 def run_users(
-    scenario: Callable[[IdentityApi[People]], Coroutine[Any, Any, None]],
-    make: Callable[[World, Store], People] = service,
+    scenario: Callable[[IdentityApi[UserServices]], Coroutine[Any, Any, None]],
+    make: Callable[[World, Store], UserServices] = service,
     *,
     seeds: int = 1,
 ) -> None:
     """Run a scenario over two organizations with the built-in roles, under several seeds if it is concurrent."""
 
-    async def run(api: IdentityApi[People]) -> None:
+    async def run(api: IdentityApi[UserServices]) -> None:
         await furnish(api.store)
         await scenario(api)
 
@@ -153,7 +153,7 @@ def run_users(
 
 
 @asynccontextmanager
-async def tidying(api: IdentityApi[People]) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
+async def tidying(api: IdentityApi[UserServices]) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
     """Have the controllers at work, and return what waits for them."""
     world = api.world
     ports = ReconcilePorts(store=api.store, clock=world.clock, randomness=world.randomness, log=api.store)

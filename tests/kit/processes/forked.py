@@ -160,7 +160,7 @@ def _heard(door: socket.socket) -> tuple[bytes, list[int], int, Any]:
 
 
 def _reap() -> None:
-    """Let go of those that told how it ended."""
+    """Release those that told how it ended."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

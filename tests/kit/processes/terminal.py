@@ -23,7 +23,7 @@ MANY = {"servers": 100, "networks": 100, "floatingips": 100, "gpus": 100}
 
 @dataclass(frozen=True)
 class Cloud:
-    """A Remuda that runs, with room for what all tests make."""
+    """A Remuda that runs, with space for what all tests make."""
 
     running: Running
     password: str
@@ -38,11 +38,11 @@ def cloud(data: Path) -> Iterator[Cloud]:
     environment = {"REMUDA_REGION__INSTANT": "true", "REMUDA_REGION__IMAGE_TARGETS": f'["{IMAGES}/32"]'}
     with running(data, environment=environment) as one:
         (password,) = re.findall(r"^ {4}(\S{23})$", one.said, re.MULTILINE)
-        _make_room(one)
+        _make_space(one)
         yield Cloud(one, password)
 
 
-def _make_room(one: Running) -> None:
+def _make_space(one: Running) -> None:
     token = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(one.data)).stdout.strip()
     url = f"{one.url}/identity/api/v1/organizations/{one.credentials['organizationId']}/quotas"
     body = {"quotas": [{"kind": kind, "quantity": number} for kind, number in MANY.items()]}

@@ -27,7 +27,7 @@ SECOND = "bbbbbbbb-0000-4000-8000-000000000002"
 
 
 class Surroundings(Protocol):
-    """What a saga works on, made anew for each case. Whatever it holds itself outlives a crash, as a provider does."""
+    """What a saga works on, recreated for each case. Whatever it holds itself outlives a crash, as a provider does."""
 
     registry: Registry
     """The kinds, OPERATION among them."""
@@ -158,15 +158,15 @@ class SagaEnvironment:
         assert not left, f"operations are left open: {left}"
 
     @asynccontextmanager
-    async def duty(self, duty: BackgroundTask) -> AsyncIterator[None]:
-        """Have a duty done meanwhile."""
-        duties = BackgroundTasks(self.world.clock)
-        duties.start("duty", duty)
+    async def task(self, task: BackgroundTask) -> AsyncIterator[None]:
+        """Have a task done meanwhile."""
+        tasks = BackgroundTasks(self.world.clock)
+        tasks.start("task", task)
         try:
             yield
-            assert not duties.failing
+            assert not tasks.failing
         finally:
-            await duties.stop()
+            await tasks.stop()
 
     def _open(self) -> SqliteStore:
         path = self.world.disk.directory / f"{self._name}.db"

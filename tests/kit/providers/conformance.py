@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 TENANCY = tenancy_name("a0000000-0000-4000-8000-000000000001", "uid-1")
 NETWORK = Handle(TENANCY, network_name("b0000000-0000-4000-8000-000000000001", "uid-2"))
-_PATIENCE = 2000
+_ATTEMPTS = 2000
 _PAUSE_S = 0.005
 
 
@@ -31,7 +31,7 @@ class Bench:
 
     async def until(self, look: Callable[[], Awaitable[T | None]]) -> T:
         """Return what a look returns as soon as there is something."""
-        for _ in range(_PATIENCE):
+        for _ in range(_ATTEMPTS):
             found = await look()
             if found:
                 return found

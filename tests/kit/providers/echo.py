@@ -1,4 +1,4 @@
-"""A provider that has everything, notes what it is asked, and gives back what it was asked for."""
+"""A provider that has everything, notes what it is asked, and releases what it was asked for."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field

@@ -81,6 +81,6 @@ def in_cloud(
     return simulate(scenario, seeds, rates=rates)
 
 
-def with_room(count: int, size: int, catalogue: SimCatalogue = PROMPT) -> SimCatalogue:
+def with_capacity(count: int, size: int, catalogue: SimCatalogue = PROMPT) -> SimCatalogue:
     """Return a catalogue with so many hosts of such a size for each flavor."""
     return replace(catalogue, hosts={flavor: Hosts(count=count, size=size) for flavor in catalogue.hosts})

@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"\{[^{}/]+\}")
 
 @dataclass(frozen=True)
 class Shape:
-    """What a schema says, with its references followed and its parts put together."""
+    """What a schema says, with its references followed and its parts built."""
 
     type: str = ""
     """Empty where it can be several."""
@@ -162,7 +162,7 @@ def _in_values(where: str, known: Shape, mine: Shape, way: Way) -> Iterator[str]
         return
     surplus = mine.values - known.values if way == "read" else known.values - mine.values
     if surplus:
-        yield f"{where} {'may be' if way == 'read' else 'refuses'} {', '.join(sorted(map(str, surplus)))}"
+        yield f"{where} {'may be' if way == 'read' else 'rejects'} {', '.join(sorted(map(str, surplus)))}"
 
 
 def _in_required(where: str, known: Shape, mine: Shape, way: Way) -> Iterator[str]:

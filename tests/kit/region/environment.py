@@ -1,8 +1,8 @@
-"""Region with identity beside it and simulated clouds behind it, put together as in production.
+"""Region with identity beside it and simulated clouds behind it, built as in production.
 
 ::
 
-    async def test_…(region: RegionHouse) -> None:
+    async def test_…(region: RegionEnvironment) -> None:
         network = await region.network()
         server = await region.server(network)
         await region.until(f"/api/v2/servers/{server}", "provisioned")
@@ -54,7 +54,7 @@ STANDARD = "11111111-1111-1111-1111-111111111111"
 """A flavor that every simulated cloud has."""
 UBUNTU = "33333333-3333-3333-3333-333333333333"
 """An image that every simulated cloud has."""
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 T = TypeVar("T")
 
@@ -135,9 +135,9 @@ class RegionEnvironment:
         await self._until(path, lambda reply: reply.status == 404, "gone")
 
     async def _until(self, path: str, holds: Callable[[Reply], bool], what: str) -> Reply:
-        deadline = self.clock.monotonic() + PATIENCE_S
+        deadline = self.clock.monotonic() + TIMEOUT_S
         while not holds(reply := await self.root.get(path)):
-            assert self.clock.monotonic() < deadline, f"{path} is not {what} in {PATIENCE_S:g} s: {reply.body.decode()}"
+            assert self.clock.monotonic() < deadline, f"{path} is not {what} in {TIMEOUT_S:g} s: {reply.body.decode()}"
             await self.clock.sleep(0.05)
         return reply
 

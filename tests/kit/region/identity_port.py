@@ -65,7 +65,7 @@ class MemoryIdentity:
         """Begin to delete a project; it goes when nothing refers to it."""
         self.marked.add(payer)
         self._tell(payer)
-        self._let_go(payer)
+        self._release(payer)
 
     def lapse(self, operation: str) -> None:
         """Hold no longer what nobody has confirmed in time."""
@@ -104,7 +104,7 @@ class MemoryIdentity:
         """Keep a project no longer."""
         self._begin("remove_reference")
         self.references[payer].discard(reference)
-        self._let_go(payer)
+        self._release(payer)
         self._end("remove_reference")
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
@@ -184,7 +184,7 @@ class MemoryIdentity:
             trouble.times -= 1
             raise trouble.error
 
-    def _let_go(self, payer: ProjectRef) -> None:
+    def _release(self, payer: ProjectRef) -> None:
         if payer in self.marked and not self.references[payer]:
             self.places.discard(payer)
             self.marked.discard(payer)

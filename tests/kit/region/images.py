@@ -1,4 +1,5 @@
-"""The images room over one store and one simulated cloud, with its controller at work or not, and a web to fetch from.
+"""The images capacity over one store and one simulated cloud, with its controller at work or not, and a web to fetch
+from.
 
 The web is a book of pages; the real fetcher reads them, and time passes in simulation.
 """

@@ -1,4 +1,4 @@
-"""The monitor and the recovery room over a region that runs: looks happen when a test says so."""
+"""The monitor and the recovery capacity over a region that runs: looks happen when a test says so."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Monitored:
             owners=Owners(store=self.store, log=ports.log),
             guard=orphan_guard(ports.reconcile_ports),
         )
-        table = Table("region", title="Region", description="One room of it.", routes=ROUTES)
+        table = Table("region", title="Region", description="One capacity of it.", routes=ROUTES)
         self._api, self._contract = ByName(), response_contract(table)
         given = api_ports(self.region.store, self._api, clock=ports.clock, randomness=ports.randomness)
         self._app = Validated(Api(table, self.recovery, given), self._contract)

@@ -132,7 +132,7 @@ class NetworksEnvironment:
         return condition
 
     async def audited(self) -> list[tuple[str, str, str, int]]:
-        """Return what was witnessed in the organization: what was asked, about what, and how it ended."""
+        """Return what was audited in the organization: what was asked, about what, and how it ended."""
         page = await self.store.read(STREAM, subject_of_organization(ORG))
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
         return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]

@@ -111,8 +111,8 @@ async def listening(region: RegionEnvironment) -> AsyncIterator[Told]:
         task.cancel()
 
 
-async def let_go(region: RegionEnvironment, kind: Kind[Any], name: str) -> int:
-    """Return where in the timeline a controller let go of an object."""
+async def release(region: RegionEnvironment, kind: Kind[Any], name: str) -> int:
+    """Return where in the timeline a controller release an object."""
     entries = (await region.store.read("timeline", subject_of(kind.qualified, name), limit=1000)).entries
     (position,) = [each.position for each in entries if msgspec.json.decode(each.data)["event"] == "FinalizerRemoved"]
     return position

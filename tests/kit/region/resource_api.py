@@ -1,13 +1,13 @@
-"""One room of region for tests: its routes over a real store, on the simulated machine, with principals to order.
+"""One capacity of region for tests: its routes over a real store, on the simulated machine, with principals to order.
 
 ::
 
     def test_…() -> None:
-        async def scenario(room: Room[Nets]) -> None:
-            await make_region(room.store)
-            reply = await room.ask(member("ann@example.com", ORG, "region:networks:v2 CR")).post("/api/v2/…", {…})
+        async def scenario(capacity: Resource[Nets]) -> None:
+            await make_region(capacity.store)
+            reply = await capacity.ask(member("ann@example.com", ORG, "region:networks:v2 CR")).post("/api/v2/…", {…})
 
-        in_a_room(lambda world, store: Nets(providers=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
+        in_an_api(lambda world, store: Nets(providers=clouds_over(world, store, {REGION: …}), …), ROUTES, scenario)
 
 Every answer is held against the document of those routes, and against the wire contract.
 """
@@ -40,8 +40,8 @@ from tests.kit.resource_api import (
     ServiceT,
     everywhere,
     member,
-    refusal,
-    rights,
+    permission_set,
+    rejection,
     run_resource_api,
     with_machinery,
 )
@@ -60,9 +60,9 @@ __all__ = [
     "everywhere",
     "make_region",
     "member",
-    "refusal",
+    "permission_set",
     "registry",
-    "rights",
+    "rejection",
     "run_region_api",
 ]
 
@@ -76,7 +76,7 @@ def registry() -> Registry:
 
 
 class RegionApi(common.ResourceApi[ServiceT], Generic[ServiceT]):
-    """A room of region, mounted."""
+    """A capacity of region, mounted."""
 
     of = "region"
 

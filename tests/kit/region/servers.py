@@ -72,20 +72,20 @@ from tests.kit.region.resource_api import (
     clouds_over,
     make_region,
     member,
+    permission_set,
     registry,
-    rights,
 )
 from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
-RIGHTS = (
+PERMISSIONS = (
     "region:networks:v2 CRUD, region:securitygroups:v2 CRUD, region:sshcertificateauthorities:v2 CRD, "
     "region:servers CRUD"
 )
-TENANT = member("ann@example.com", ORG, RIGHTS)
+TENANT = member("ann@example.com", ORG, PERMISSIONS)
 """May do all of it, in the whole organization."""
-COMPUTE = Principal(subject="unikorn-compute", type="system", access=AccessList(everywhere=rights(RIGHTS)))
+COMPUTE = Principal(subject="unikorn-compute", type="system", access=AccessList(everywhere=permission_set(PERMISSIONS)))
 """The service that acts for tenants."""
 
 STANDARD = "11111111-1111-1111-1111-111111111111"
@@ -289,7 +289,7 @@ async def open_servers(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    duties = BackgroundTasks(world.clock)
+    tasks = BackgroundTasks(world.clock)
     await OperationRecovery(operations, is_alone=True).recover()
     try:
         for driver in region_servers.drivers:
@@ -303,7 +303,7 @@ async def open_servers(
             "server": by_name["servers"],
         }
         if at_work:
-            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)
+            tasks.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)
         yield region_servers
         for mounted in (
             region_servers.networks,
@@ -313,7 +313,7 @@ async def open_servers(
         ):
             mounted.app.assert_documented()
     finally:
-        await duties.stop()
+        await tasks.stop()
         for driver in region_servers.drivers:
             await driver.stop()
         await clouds.close(grace_s=0)

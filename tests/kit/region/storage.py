@@ -123,7 +123,7 @@ class StorageEnvironment:
         return condition
 
     async def audited(self) -> list[tuple[str, str, str, int]]:
-        """Return what was witnessed in the organization: what was asked, about what, and how it ended."""
+        """Return what was audited in the organization: what was asked, about what, and how it ended."""
         page = await self.store.read(STREAM, subject_of_organization(ORG))
         records = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in page.entries]
         return [(each.operation.method, each.resource.type, each.resource.id, each.result.status) for each in records]
@@ -193,7 +193,7 @@ async def open_storage(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    duties = BackgroundTasks(world.clock)
+    tasks = BackgroundTasks(world.clock)
     await OperationRecovery(operations, is_alone=True).recover()
     try:
         for driver in region_storage.drivers:
@@ -201,12 +201,12 @@ async def open_storage(
         by_name = {driver.name: driver for driver in drivers}
         concerned = {"balancer": by_name["loadbalancers"], "storage": by_name["filestorages"]}
         if at_work:
-            duties.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)  # type: ignore[arg-type]  # they are subjects
+            tasks.start("events", ProviderEventListener(cloud.provider, concerned, world.clock).run)  # type: ignore[arg-type]  # they are subjects
         yield region_storage
         for api in (region_storage.networks, region_storage.balancers, region_storage.storages):
             api.app.assert_documented()
     finally:
-        await duties.stop()
+        await tasks.stop()
         for driver in region_storage.drivers:
             await driver.stop()
         await operations.stop()

@@ -1,4 +1,4 @@
-"""Clients as the tests use them: quick to try again, with a token that the ranch knows."""
+"""Clients as the tests use them: quick to try again, with a token that the pasture knows."""
 
 from remuda.access.principal import Context, Principal
 from remuda.http.client import Client

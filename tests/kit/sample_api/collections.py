@@ -29,7 +29,7 @@ def view(one: Horse) -> bytes:
 
 @asynccontextmanager
 async def sample_store(directory: Path, *, settings: SqliteSettings | None = None) -> AsyncIterator[SqliteStore]:
-    store = open_store(directory / "meadow.db", REGISTRY, SEALER, settings=settings)
+    store = open_store(directory / "prairie.db", REGISTRY, SEALER, settings=settings)
     try:
         yield store
     finally:

@@ -64,8 +64,8 @@ def run_idempotency(test: Callable[[IdempotencyEnvironment], Coroutine[Any, Any,
 class FullDisk:
     """A log that is full after some records."""
 
-    def __init__(self, log: SqliteStore, *, room: int) -> None:
-        self._log, self._free = log, room
+    def __init__(self, log: SqliteStore, *, space: int) -> None:
+        self._log, self._free = log, space
 
     async def append(self, records: Sequence[Record]) -> None:
         if self._free <= 0:

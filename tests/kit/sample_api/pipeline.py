@@ -1,4 +1,4 @@
-"""A small API that shows everything the pipeline judges, over a real store, called in the test's own process."""
+"""A small API that shows everything the pipeline validates, over a real store, called in the test's own process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -112,7 +112,7 @@ class PipelineSample:
 
 
 def permission(verb: Verb) -> Permission:
-    return Permission("paddock:horses", verb)
+    return Permission("sample:horses", verb)
 
 
 async def _get(service: PipelineSample, call: AnyCall) -> HorseRead:
@@ -156,7 +156,7 @@ def render(horse: Horse) -> bytes:
 
 def route(method: Any, path: str, name: str, handler: Any, **more: Any) -> AnyRoute:
     verbs: Mapping[str, Verb] = {"GET": "read", "POST": "create", "PUT": "update", "DELETE": "delete"}
-    rights = {"scope": "organization", "permission": permission(verbs[method])}
+    permissions = {"scope": "organization", "permission": permission(verbs[method])}
     return Route(
         **{
             "method": method,
@@ -164,7 +164,7 @@ def route(method: Any, path: str, name: str, handler: Any, **more: Any) -> AnyRo
             "name": name,
             "summary": f"Do {name} now",
             "handler": handler,
-            **rights,
+            **permissions,
             **more,
         }
     )
@@ -192,7 +192,7 @@ def routes() -> list[AnyRoute]:
 
 
 def table() -> Table:
-    return Table("paddock", title="Paddock", description="Horses & such.", routes=routes())
+    return Table("sample", title="Sample", description="Horses & such.", routes=routes())
 
 
 class Tokens:
@@ -235,7 +235,7 @@ class Running:
 @asynccontextmanager
 async def running(directory: Path, *, settings: ApiSettings | None = None, quota: int = 1000) -> AsyncIterator[Running]:
     clock, randomness = SkippingClock(), SeededRandomness(1)
-    store = open_store(directory / "paddock.db", REGISTRY, SEALER)
+    store = open_store(directory / "sample.db", REGISTRY, SEALER)
     tokens, service = Tokens(), PipelineSample(store)
     ports = api_ports(
         store, tokens, clock=clock, randomness=randomness, quota=quota, settings=settings or ApiSettings()

@@ -1,4 +1,4 @@
-"""A ranch behind HTTP: a small service over a real store, on a real socket, in this process or in one of its own.
+"""A pasture behind HTTP: a small service over a real store, on a real socket, in this process or in one of its own.
 
 Run as a program it takes a directory and a port, and a file whose presence holds up every create after its write.
 """
@@ -50,7 +50,7 @@ class SampleServer:
     def __init__(self, directory: Path, hold: Path | None = None) -> None:
         self.clock, self.randomness = SystemClock(), SystemRandomness()
         self.doorman = SampleAuthenticator()
-        self.store = open_store(directory / "ranch.db", REGISTRY, SEALER)
+        self.store = open_store(directory / "pasture.db", REGISTRY, SEALER)
         self.service = SampleService(self.store, hold)
         self.address = ListenAddress("127.0.0.1", 0)
         self._server: HttpServer | None = None

@@ -1,4 +1,4 @@
-"""The ranch: a small service that keeps horses, and its routes."""
+"""The pasture: a small service that keeps horses, and its routes."""
 
 import asyncio
 from contextlib import suppress
@@ -199,4 +199,4 @@ OFFER = Route(
     body_type=Offer,
     response_type=HorseRead,
 )
-TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[CREATE, BRAND, GET, PAINT, REFER, LIST, OFFER])
+TABLE = Table("pasture", title="Pasture", description="Horses.", routes=[CREATE, BRAND, GET, PAINT, REFER, LIST, OFFER])

@@ -45,7 +45,7 @@ def _short(event: Received) -> tuple[str, str]:
     return event.type, f"{data['id']} {data['colour']}" if "id" in data else event.data.decode()
 
 
-class Rights:
+class PermissionSet:
     """What the authenticator says about the reader."""
 
     def __init__(self, principal: Principal = ANNA) -> None:
@@ -65,12 +65,12 @@ async def watching(
     collection: Collection[Horse, Any],
     *,
     since: str | None = None,
-    rights: Rights | None = None,
+    permissions: PermissionSet | None = None,
     ports: WatchPorts | None = None,
 ) -> AsyncIterator[Reader]:
-    rights, ports = rights or Rights(), ports or WatchPorts(clock=SystemClock())
+    permissions, ports = permissions or PermissionSet(), ports or WatchPorts(clock=SystemClock())
     answer = await watch_response(
-        collection, last_event_id=since, principal=rights.principal, renew=rights.renew, ports=ports
+        collection, last_event_id=since, principal=permissions.principal, renew=permissions.renew, ports=ports
     )
     assert headers(answer)["content-type"] == "text/event-stream"
     chunks = cast("AsyncGenerator[bytes]", answer.body)

@@ -1,6 +1,6 @@
 """A small real controller: animals that live in a barn, and eat what their trough holds.
 
-The barn is the provider: it has its own state, takes its time, and refuses a second stall under one name. A herd owns
+The barn is the provider: it has its own state, takes its time, and rejects a second stall under one name. A herd owns
 its animals, and may refer to a favourite one. A change of a trough concerns every animal that feeds from it.
 """
 
@@ -140,7 +140,7 @@ class Barn:
         await self._effect("remove", name, lambda: None)
 
     async def _effect(self, verb: str, name: str, outcome: Any) -> None:
-        if self._faults.fires("barn refuses"):
+        if self._faults.fires("barn rejects"):
             raise ServerUnreachable("barn", "refused")
         await self._clock.sleep(0.02)
         if verb == "build" and name in self.stalls:

@@ -1,4 +1,4 @@
-"""What holds every state of the store and the clouds against the laws, while compute is in trouble."""
+"""What holds every state of the store and the clouds against the invariants, while compute is in trouble."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from tests.kit.sim_region.checker import RegionChecker
 
 
 class ComputeChecker(RegionChecker):
-    """Holds what region's looks at also against the laws of instances."""
+    """Holds what region's looks at also against the invariants of instances."""
 
     def __init__(self, system: ComputeSystem, version: Callable[[], object]) -> None:
         super().__init__(system, version)

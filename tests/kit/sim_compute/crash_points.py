@@ -14,7 +14,7 @@ from tests.kit.sim_compute.checker import ComputeChecker
 from tests.kit.sim_compute.customers import IMAGES
 from tests.kit.sim_compute.system import ComputeSystem
 from tests.kit.sim_identity.history import GONE, THERE, verdict_of
-from tests.kit.sim_region.crash_points import PATIENCE_S, Bench
+from tests.kit.sim_region.crash_points import TIMEOUT_S, Bench
 from tests.kit.sim_region.customers import Landlords
 from tests.kit.simulation.machine import SimMachine
 from tests.kit.simulation.runner import World
@@ -77,9 +77,9 @@ class InstanceBench(Bench):
 
     async def rest(self) -> None:
         """Wait until everything is as it should be."""
-        deadline = self.world.clock.monotonic() + PATIENCE_S
+        deadline = self.world.clock.monotonic() + TIMEOUT_S
         while left := self.system.unrest(await self.system.see(), is_empty=False):
-            assert self.world.clock.monotonic() < deadline, f"no rest within {PATIENCE_S:g} s: {'; '.join(left)}"
+            assert self.world.clock.monotonic() < deadline, f"no rest within {TIMEOUT_S:g} s: {'; '.join(left)}"
             await self.world.clock.sleep(2)
 
     async def delete_home_after(self, home: str, steps: int) -> bool:

@@ -11,10 +11,10 @@ from remuda.compute.instances.rules import instance_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.compute.environment import INSTANCES
 from tests.kit.identity.environment import ORGANIZATIONS
-from tests.kit.sim_compute.history import ANEW, ComputeHistory, Firm, made_of, wishes_of
+from tests.kit.sim_compute.history import RECREATED, ComputeHistory, Firm, made_of, requests_of
 from tests.kit.sim_compute.system import ComputeSystem
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_identity.history import GONE, THERE, Payer, Verdict, Wishes, verdict_of
+from tests.kit.sim_identity.history import GONE, THERE, Payer, Requests, Verdict, verdict_of
 from tests.kit.sim_region.customer import UNAVAILABLE
 from tests.kit.sim_region.customers import AGAIN, FLAVORS, Landlords, Tenant
 
@@ -105,9 +105,9 @@ class Owners(Tenant):
         if name == AGAIN:  # whose the server of that name is, nobody can say any more
             for what in (THERE, "image", "public"):
                 self.history.facts[what, "server", id_].ask(UNKNOWN, lasts=True)
-        said = wishes_of(id_, {"protection": {"deletion": False, "plan": False}, **spec})
-        wishes: Wishes = {(THERE, "instance", id_): THERE, **said}
-        with self.history.asking(wishes) as asked:
+        said = requests_of(id_, {"protection": {"deletion": False, "plan": False}, **spec})
+        requests: Requests = {(THERE, "instance", id_): THERE, **said}
+        with self.history.asking(requests) as asked:
             reply, asked.verdict = await self._twice("POST", INSTANCES, body, key)
             if asked.verdict != "yes":
                 return
@@ -170,12 +170,12 @@ class Owners(Tenant):
 
     async def _put(self, instance: str, body: Mapping[str, Any], query: Mapping[str, str]) -> None:
         """Ask for a change. Where the policy of its project demands a plan, nothing is destroyed without its hash."""
-        wishes, policy = wishes_of(instance, body["spec"]), self._policy(instance, "plans")
-        before = {key: Firm(self.history, key) for key in wishes if key[0] in ANEW}
-        with self.history.asking(wishes) as asked:
+        requests, policy = requests_of(instance, body["spec"]), self._policy(instance, "plans")
+        before = {key: Firm(self.history, key) for key in requests if key[0] in RECREATED}
+        with self.history.asking(requests) as asked:
             reply, asked.verdict = await self._twice("PUT", f"{INSTANCES}/{instance}", body, "", query=query)
         is_destroyed = any(
-            firm.value not in {UNKNOWN, wishes[key]} and firm.is_still(firm.value, asked)
+            firm.value not in {UNKNOWN, requests[key]} and firm.is_still(firm.value, asked)
             for key, firm in before.items()
         )
         is_demanded = policy.is_still(value=True) and not query
@@ -185,7 +185,7 @@ class Owners(Tenant):
         return Firm(self.history, (f"policy {what}", "project", self.history.known["instance"][instance].project))
 
     async def _undercut(self, instance: str) -> None:
-        """Remove its server at region, behind compute's back; it is made again, with another port."""
+        """Remove its server at region, behind compute's back; it is recreated, with another port."""
         self.history.undercut.add(instance)
         await self.remove("server", instance)
 

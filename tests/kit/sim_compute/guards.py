@@ -2,7 +2,7 @@
 
 from tests.kit.compute.environment import INSTANCES
 from tests.kit.sim_compute.customers import Owners
-from tests.kit.sim_identity.history import Payer, Wishes
+from tests.kit.sim_identity.history import Payer, Requests
 
 
 class Guards(Owners):
@@ -25,11 +25,11 @@ class Guards(Owners):
             await self.ask("GET", path)
             return
         keeps, plans = self.chance(0.4), self.chance(0.5)
-        wishes: Wishes = {
+        requests: Requests = {
             ("policy keeps", "project", place.project): keeps,
             ("policy plans", "project", place.project): plans,
         }
-        with self.history.asking(wishes) as asked:
+        with self.history.asking(requests) as asked:
             _, asked.verdict = await self._twice("PUT", path, {"deletion": keeps, "plan": plans}, "")
 
     async def _protect(self, instance: str) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_identity.history import Asked, Key, Wishes
+from tests.kit.sim_identity.history import Asked, Key, Requests
 from tests.kit.sim_region.history import RegionHistory
 
 Made = tuple[str, str, str]
 """What a server is made of: flavor, image and authority. Another of these destroys what was there."""
 
-ANEW = {"instance flavor", "instance image", "instance authority"}
-"""What is said of an instance that makes its server anew if it becomes another."""
+RECREATED = {"instance flavor", "instance image", "instance authority"}
+"""What is said of an instance that makes its server again if it becomes another."""
 
 
 class ComputeHistory(RegionHistory):
@@ -31,15 +31,15 @@ class Firm:
 
     def __init__(self, history: ComputeHistory, key: Key) -> None:
         self._fact, self._key = history.facts[key], key
-        self._wishes = set(self._fact._wishes)
+        self._requests = set(self._fact._requests)
         possible = self._fact.possible
         self.value = next(iter(possible)) if len(possible) == 1 else UNKNOWN
         """UNKNOWN if it is not sure."""
 
     def is_still(self, value: object, asked: Asked | None = None) -> bool:
         """Tell whether it was this all the time, whatever was `asked` by whoever wants to know."""
-        own: Mapping[Key, int] = {} if asked is None else asked.wishes
-        return self.value == value and set(self._fact._wishes) - {own.get(self._key)} <= self._wishes
+        own: Mapping[Key, int] = {} if asked is None else asked.requests
+        return self.value == value and set(self._fact._requests) - {own.get(self._key)} <= self._requests
 
 
 def made_of(spec: Mapping[str, Any]) -> Made:
@@ -47,7 +47,7 @@ def made_of(spec: Mapping[str, Any]) -> Made:
     return spec["flavorId"], spec["imageId"], spec.get("sshCertificateAuthorityId", "")
 
 
-def wishes_of(id_: str, spec: Mapping[str, Any]) -> Wishes:
+def requests_of(id_: str, spec: Mapping[str, Any]) -> Requests:
     """Return what is said of an instance by one who wants it so. Of protection nothing need be said."""
     networking, protection = spec.get("networking") or {}, spec.get("protection") or {}
     names = {"deletion": "instance kept", "plan": "instance planned"}

@@ -27,12 +27,12 @@ READ: Mapping[str, Callable[[ComputeInstance], Hashable]] = {
     "instance data": lambda instance: "" if instance.spec.user_data is None else instance.spec.user_data.reveal(),
 }
 """How facts are read from instances."""
-_ANEW = ("flavor_id", "image_id", "ssh_certificate_authority_id")
-"""What makes a server anew if it becomes another, in the order in which the book has it."""
+_RECREATED = ("flavor_id", "image_id", "ssh_certificate_authority_id")
+"""What makes a server again if it becomes another, in the order in which the book has it."""
 
 
 def check_instances(seen: RegionSnapshot, history: ComputeHistory, late: AbstractSet[str]) -> None:
-    """No law of one moment is broken."""
+    """No invariant of one moment is broken."""
     check_servers(seen, late)
     check_paid(seen)
     check_told(seen, history)
@@ -84,7 +84,7 @@ def check_told(seen: RegionSnapshot, history: ComputeHistory) -> None:
 
 
 class Lives:
-    """What was seen of instances so far: each may be made anew once for every wish, and keeps its addresses."""
+    """What was seen of instances so far: each may be recreated once for every request, and keeps its addresses."""
 
     def __init__(self, history: ComputeHistory) -> None:
         self.late: set[str] = set()
@@ -93,24 +93,24 @@ class Lives:
         The other may have found none and let the instance go: the monitor removes them, and at rest there is none.
         """
         self._history = history
-        self._wishes: Counter[str] = Counter()
-        """How often something was wanted of an instance that makes its server anew, by uid."""
+        self._requests: Counter[str] = Counter()
+        """How often something was wanted of an instance that makes its server again, by uid."""
         self._granted: Counter[str] = Counter()
-        """For how many of these its server was made anew."""
+        """For how many of these its server was recreated."""
         self._without: set[str] = set()
         """Servers that were to have no public address at some time, by uid."""
         self._past: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         """What instances were made of before, by uid: an operation that is undone takes them back to that."""
 
     def check_step(self, before: RegionSnapshot, after: RegionSnapshot, *, are_two: bool) -> None:
-        """No law of two moments is broken, one after the other. `are_two` tells whether two controllers are at it."""
+        """No invariant of two moments is broken, one after the other. `are_two` tells whether two controllers run."""
         if are_two:
             self.late |= _come_late(before, after)
         for was, found in _changes(instances(before), instances(after)):
-            is_made_anew = _made_of(was) != _made_of(found)
-            self._wishes[found.uid] += is_made_anew
+            is_recreated = _made_of(was) != _made_of(found)
+            self._requests[found.uid] += is_recreated
             self._check_addresses(was, found)
-            if is_made_anew and was.spec.protection.plan:
+            if is_recreated and was.spec.protection.plan:
                 is_agreed = _made_of(found) in self._history.agreed[found.name] | self._past[found.uid]
                 assert is_agreed, f"the instance {found.name} becomes another, and nobody has agreed to a plan for that"
             self._past[found.uid].add(_made_of(was))
@@ -119,7 +119,7 @@ class Lives:
         servers: Mapping[str, Server] = after.of("server")
         self._without.update(each.uid for each in servers.values() if not each.spec.has_public_ip)
         for earlier, server in _changes(before.of("server"), servers):
-            self._check_anew(earlier, server)
+            self._check_recreated(earlier, server)
             self._check_public(earlier, server)
 
     def _check_addresses(self, was: ComputeInstance, found: ComputeInstance) -> None:
@@ -129,15 +129,15 @@ class Lives:
             is_kept = not one or one == other or found.name in self._history.undercut
             assert is_kept, f"{what} of the instance {found.name} was {one} and is {other}"
 
-    def _check_anew(self, was: Server, found: Server) -> None:
-        """No server of an instance is made anew without a wish."""
+    def _check_recreated(self, was: Server, found: Server) -> None:
+        """No server of an instance is recreated without a request."""
         incarnation = tags_of(found).get(INCARNATION)
-        is_anew = was.spec.replacement != found.spec.replacement or was.spec.image != found.spec.image
-        if incarnation is None or not is_anew:
+        is_repeated = was.spec.replacement != found.spec.replacement or was.spec.image != found.spec.image
+        if incarnation is None or not is_repeated:
             return
         self._granted[incarnation] += 1
-        wishes, granted = self._wishes[incarnation], self._granted[incarnation]
-        assert granted <= wishes, f"the server {found.name} is made anew, and nobody asked for that: {granted}"
+        requests, granted = self._requests[incarnation], self._granted[incarnation]
+        assert granted <= requests, f"the server {found.name} is recreated, and nobody asked for that: {granted}"
 
     def _check_public(self, was: Server, found: Server) -> None:
         """A server keeps its public address for as long as it is to have one (C10)."""
@@ -176,7 +176,7 @@ def _check_last(before: RegionSnapshot, after: RegionSnapshot, late: AbstractSet
 
 
 def _made_of(instance: ComputeInstance) -> tuple[str, ...]:
-    return tuple(getattr(instance.spec, each) for each in _ANEW)
+    return tuple(getattr(instance.spec, each) for each in _RECREATED)
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[Any, Any]]:

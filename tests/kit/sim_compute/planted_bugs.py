@@ -1,4 +1,4 @@
-"""Bugs that somebody might make in compute, each to be found by the laws."""
+"""Bugs that somebody might make in compute, each to be found by the invariants."""
 
 import itertools
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def _untagged(instance: ComputeInstance) -> ServerCreate:
 
 
 async def _as_observed(self: ServerChanges, instance: ComputeInstance, server: ServerRead) -> RequestedChange | None:
-    """Make a server anew that is not well."""
+    """Make a server again that is not well."""
     if server.metadata.health_status != "error":
         return await _converge(self, instance, server)
     spec, payer = instance.spec, payer_of(instance)
@@ -94,7 +94,7 @@ def _as_at_first(instance: ComputeInstance, server: ServerRead, now: datetime) -
 def _never_the_same() -> Any:
     count = itertools.count()
 
-    async def _replace_anew(self: ServerChanges, *arguments: Any) -> RequestedChange:
+    async def _replace_again(self: ServerChanges, *arguments: Any) -> RequestedChange:
         plain = self.region.api.replace_server
 
         async def replace_server(context: Context, server: str, body: ReplaceWrite, **_: Any) -> ServerRead:
@@ -105,11 +105,11 @@ def _never_the_same() -> Any:
             ServerChanges(with_methods(self.region, replace_server=replace_server), self._rejections), *arguments
         )
 
-    return _replace_anew
+    return _replace_again
 
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
-    "what an instance costs is given back before its server is gone": (
+    "what an instance costs is released before its server is gone": (
         InstanceController,
         "deprovision",
         _released_first,
@@ -121,7 +121,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "the monitor does not look at servers": (RegionMonitor, "run", _nothing),
     "nobody notices the end of a network": (NetworkConsumer, "run", _nothing),
     "a change costs nothing": (changing, "_change_allocation", _nothing),
-    "whoever loses a name gives back what the winner holds": (QuotaClient, "release", _release_by_name),
+    "whoever loses a name releases what the winner holds": (QuotaClient, "release", _release_by_name),
     "an instance shows what its server was at first": (convergence, "projected", _as_at_first),
     "what is protected is deleted all the same": (service, "check_deletion_allowed", _nothing),
     "no plan is ever demanded": (Updates, "_check_consent", _nothing),

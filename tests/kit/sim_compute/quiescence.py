@@ -170,7 +170,7 @@ def _shown(instance: ComputeInstance, server: Server) -> Iterator[str]:
 
 
 def _is_broken(server: Server) -> bool:
-    """Tell whether a server has failed, and does not go on as it was until there is room for another."""
+    """Tell whether a server has failed, and does not go on as it was until there is capacity for another."""
     healthy = find_condition(server.status.conditions, "Healthy")
     is_kept = available(server).reason == "NoCapacity" and server.status.phase in {"Running", "Stopping", "Stopped"}
     has_failed = read_server(server).metadata.provisioning_status == "error"

@@ -30,7 +30,7 @@ from tests.kit.sim_region.snapshot import RegionSnapshot, RegionSnapshots
 from tests.kit.sim_region.system import LONGEST_S, Process, RegionSystem, Work
 from tests.kit.simulation.machine import SimMachine
 
-_LOOK_EVERY_S, _PATIENCE = 5.0, 1.1
+_LOOK_EVERY_S, _BACKOFF_FACTOR = 5.0, 1.1
 _BLOCKED_S = ControllerSettings().blocked_within_s[1]
 
 
@@ -125,7 +125,7 @@ class ComputeSystem(RegionSystem):
         while left:
             assert clock.monotonic() < deadline, f"no rest within {LONGEST_S:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
-            pause_s *= _PATIENCE
+            pause_s *= _BACKOFF_FACTOR
             if meanwhile is not None:
                 await meanwhile()
             seen = await self.see()

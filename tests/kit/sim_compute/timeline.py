@@ -11,16 +11,16 @@ from tests.kit.sim_compute.history import ComputeHistory
 
 ENDS = {"DeletionRequested", "NetworkDeleted", "CreateRolledBack"}
 """Why an instance goes."""
-ANEW = {"Rebuilding", "Replacing"}
+RECREATED = {"Rebuilding", "Replacing"}
 """What happens to a server that somebody wants otherwise."""
 CHANGES = {"ChangeRequested", "OperationStarted", "OperationUndoing", "OperationUndone"}
-"""How somebody comes to want that; what an operation has changed and then taken back counts as well."""
+"""How somebody comes to want that; what an operation has changed and then rolled back counts as well."""
 
 Entry = Mapping[str, Any]
 
 
 async def check_timelines(log: Log, history: ComputeHistory) -> int:
-    """Hold the timelines of all instances that customers know against the laws; return how many entries there were."""
+    """Compare the timelines of all instances that customers know with the invariants; return their number."""
     count = 0
     for id_ in history.known["instance"]:
         entries = await _entries(log, id_)
@@ -44,18 +44,18 @@ def _check_life(entries: Iterable[Entry], id_: str, history: ComputeHistory) -> 
     """Every effect has a cause before it. Operations do not know the uid, and so are in every life of a name.
 
     An effect may be told twice: whoever cannot write what it made of it tells of it all the same, and comes again. Or
-    it is told late, after the next wish: there have to be as many wishes before it as there are effects, and the
+    it is told late, after the next request: there have to be as many requests before it as there are effects, and the
     operation that made the instance is none of them.
     """
     seen: list[str] = []
-    anew: list[Entry] = []
+    again: list[Entry] = []
     for entry in entries:
         event, told = entry["event"], f"the instance {id_}: {entry} comes after {seen}"
         if event == "FinalizerRemoved":
             assert ENDS & set(seen), told
-        elif event in ANEW and not any(_is_same(entry, other) for other in anew):
-            anew.append(entry)
-            assert len(anew) < sum(each in CHANGES for each in seen), told
+        elif event in RECREATED and not any(_is_same(entry, other) for other in again):
+            again.append(entry)
+            assert len(again) < sum(each in CHANGES for each in seen), told
         elif event == "ServerCreated":
             assert "OperationDone" in seen, told
         elif event == "ServerRecreated":
@@ -66,5 +66,5 @@ def _check_life(entries: Iterable[Entry], id_: str, history: ComputeHistory) -> 
 
 
 def _is_same(one: Entry, other: Entry) -> bool:
-    """Tell whether two entries are about the same server that is made anew."""
+    """Tell whether two entries are about the same server that is recreated."""
     return all(one[fact] == other[fact] for fact in ("event", "generation", "was", "flavor", "image"))

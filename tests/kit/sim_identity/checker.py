@@ -1,4 +1,4 @@
-"""What holds every state of the store against the laws, while identity is in trouble."""
+"""What holds every state of the store against the invariants, while identity is in trouble."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ class IdentityChecker:
     def __init__(self, system: IdentitySystem, version: Callable[[], object] = object) -> None:
         """`version` tells a state of the store from every other; without one, each look is at a new state."""
         self.looks = 0
-        """How many states were held against the laws."""
+        """How many states were held against the invariants."""
         self._system, self._version = system, version
         self._checked: tuple[object, ...] | None = None
 

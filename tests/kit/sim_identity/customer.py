@@ -59,7 +59,7 @@ class Customer:
     ) -> tuple[Reply, Verdict]:
         """Ask for a change, perhaps under a key, and then once more if nobody knows what became of it.
 
-        `subject` is what the operation is about, if it is one: while that is being undone, a refusal is not yet true.
+        `subject` is what the operation is about, if it is one: while that is being undone, a rejection is not yet true.
         """
         sent, is_unclear = dict(headers or {}), False
         if method == "POST" and self.chance(0.5):

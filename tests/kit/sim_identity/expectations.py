@@ -42,7 +42,7 @@ class Machine(Protocol):
         ...
 
     async def close(self, store: Any) -> None:
-        """Let go of a store."""
+        """Release a store."""
         ...
 
 

@@ -15,7 +15,7 @@ from tests.kit.sim_identity.facts import Fact
 
 Key = tuple[str, ...]
 """Names a fact: what it is about, and of whom."""
-Wishes = Mapping[Key, Hashable]
+Requests = Mapping[Key, Hashable]
 Verdict = Literal["yes", "no", "unclear"]
 
 THERE, GONE = "there", "gone"
@@ -72,21 +72,21 @@ class Code:
 
 
 class Asked:
-    """Wishes on their way."""
+    """Requests on their way."""
 
-    def __init__(self, facts: Mapping[Key, Fact], wishes: Mapping[Key, int], since: int) -> None:
-        self.wishes, self.since = wishes, since
+    def __init__(self, facts: Mapping[Key, Fact], requests: Mapping[Key, int], since: int) -> None:
+        self.requests, self.since = requests, since
         self.verdict: Verdict = "unclear"
         self._facts = facts
 
     def reveal(self, value: Hashable) -> None:
         """Say what was got, where nobody could know before."""
-        for key, number in self.wishes.items():
+        for key, number in self.requests.items():
             self._facts[key].reveal(number, value)
 
     def end(self) -> None:
         """Note how it came out."""
-        for key, number in self.wishes.items():
+        for key, number in self.requests.items():
             if self.verdict == "yes":
                 self._facts[key].granted(number)
             elif self.verdict == "no":
@@ -123,11 +123,11 @@ class IdentityHistory:
         self.chosen: Counter[str] = Counter()
         """When somebody last was."""
         self.lapsing: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        """Rows that are taken back unless they are confirmed: since when, and the wish that stands for it."""
+        """Rows that are rolled back unless they are confirmed: since when, and the request that stands for it."""
         self.secrets: set[str] = set()
         """What must be in no file."""
         self.bundles: list[Mapping[Key, int]] = []
-        """Wishes that come true together or not at all, and nobody knows which."""
+        """Requests that come true together or not at all, and nobody knows which."""
         self._touching: Counter[str] = Counter()
         self._touched: Counter[str] = Counter()
 
@@ -140,10 +140,10 @@ class IdentityHistory:
         return f"{what}-{next(self.names)}"
 
     @contextmanager
-    def asking(self, wishes: Wishes) -> Iterator[Asked]:
+    def asking(self, requests: Requests) -> Iterator[Asked]:
         """Somebody asks for this, and says how it came out by the verdict."""
         since = self.now()
-        asked = Asked(self.facts, {key: self.facts[key].ask(value) for key, value in wishes.items()}, since)
+        asked = Asked(self.facts, {key: self.facts[key].ask(value) for key, value in requests.items()}, since)
         try:
             yield asked
         finally:

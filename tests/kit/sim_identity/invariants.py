@@ -17,11 +17,11 @@ Sums = Mapping[tuple[str, str], int]
 
 
 def check_always(seen: IdentitySnapshot, history: IdentityHistory) -> None:
-    """No law is broken."""
+    """No invariant is broken."""
     for head in seen.heads.values():
         check_head(seen, head)
     check_tenants(seen)
-    check_people(seen)
+    check_users(seen)
     check_facts(seen, history)
 
 
@@ -73,12 +73,12 @@ def check_tenants(seen: IdentitySnapshot) -> None:
         assert tenant.status.observed_generation <= tenant.metadata.generation, f"{tenant.name} is ahead of itself"
 
 
-def check_people(seen: IdentitySnapshot) -> None:
+def check_users(seen: IdentitySnapshot) -> None:
     """A person is one user, and nobody is a member without being one."""
-    for person in seen.people.values():
+    for person in seen.users_api.values():
         assert person.name == user_id(person.spec.subject), f"{person.spec.subject} has another's id"
     for membership in seen.user.values():
-        assert membership.metadata.labels[USER] in seen.people, f"the membership {membership.name} is nobody's"
+        assert membership.metadata.labels[USER] in seen.users_api, f"the membership {membership.name} is nobody's"
 
 
 def check_facts(seen: IdentitySnapshot, history: IdentityHistory) -> None:

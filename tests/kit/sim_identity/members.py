@@ -5,7 +5,7 @@ from typing import Any
 from remuda.identity.kinds.users import membership_id, user_id
 from remuda.identity.rbac.roles import role_id
 from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer
-from tests.kit.sim_identity.history import GONE, THERE, Payer, Token, Wishes, claims_of
+from tests.kit.sim_identity.history import GONE, THERE, Payer, Requests, Token, claims_of
 
 SUBJECTS = ("ann@acme.test", "Bob@acme.test", "cy@apex.test")
 STATES = ("active", "pending", "suspended")
@@ -76,12 +76,12 @@ class Members(Customer):
         known = self.history.facts["state", "user", user]
         stated = known.ask(state)
         places = {("user", each, user): each in wanted for each in groups}
-        there: Wishes = {(THERE, "user", user): THERE} if method == "POST" else {}
+        there: Requests = {(THERE, "user", user): THERE} if method == "POST" else {}
         with self.history.placing(places, user, *groups) as asked, self.history.asking(there) as making:
             reply, asked.verdict = await self.write(method, path, body, subject=user)
             making.verdict = asked.verdict
         if asked.verdict == "unclear" and method == "PUT":
-            self.history.bundles.append({**asked.wishes, ("state", "user", user): stated})
+            self.history.bundles.append({**asked.requests, ("state", "user", user): stated})
         if asked.verdict == "no":
             known.refused(stated)
         elif asked.verdict == "yes" and method == "PUT":
@@ -132,7 +132,7 @@ class Members(Customer):
             _, asked.verdict = await self.write("PUT", path, body, subject=account)
             named.verdict = asked.verdict
         if asked.verdict == "unclear":
-            self.history.bundles.append({**asked.wishes, **named.wishes})
+            self.history.bundles.append({**asked.requests, **named.requests})
 
     async def _rotate(self, path: str, account: str) -> None:
         with self.history.asking({("token", "account", account): f"rotation {self.history.now()}"}) as asked:

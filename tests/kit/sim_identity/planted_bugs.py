@@ -1,4 +1,4 @@
-"""Bugs that somebody might make in identity, each to be found by the laws."""
+"""Bugs that somebody might make in identity, each to be found by the invariants."""
 
 from collections.abc import Mapping
 from typing import Any

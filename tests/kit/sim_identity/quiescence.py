@@ -22,7 +22,7 @@ def unrest(seen: IdentitySnapshot, history: IdentityHistory, now: datetime, *, i
     """Return what keeps identity from being at rest. What was `cleared` has nothing that keeps it from going."""
     return [
         *_operations(seen),
-        *_leftovers(seen, history),
+        *_orphans(seen, history),
         *_tenants(seen, is_cleared=is_cleared),
         *_domains(seen),
         *_ledgers(seen),
@@ -51,13 +51,13 @@ def _halves(seen: IdentitySnapshot, history: IdentityHistory) -> Iterator[str]:
             yield f"this was done in part: {sorted(bundle)}"
 
 
-def _leftovers(seen: IdentitySnapshot, history: IdentityHistory) -> Iterator[str]:
+def _orphans(seen: IdentitySnapshot, history: IdentityHistory) -> Iterator[str]:
     """Nothing is there that was surely not made."""
     for kind in ("organization", "project", "group", "account", "provider", "client", "row"):
         for each in seen.of(kind).values():
             if each.metadata.labels.get(NAME) in history.refused:
                 yield f"the {kind} {each.name} was refused and is there"
-    for person in seen.people.values():
+    for person in seen.users_api.values():
         if person.spec.subject not in history.subjects:
             yield f"the user {person.spec.subject} was refused and is there"
 
@@ -95,23 +95,23 @@ def _is_kept(seen: IdentitySnapshot, each: Organization | Project) -> bool:
 def _not_provisioned(seen: IdentitySnapshot, each: Organization | Project) -> Iterator[str]:
     available = find_condition(each.status.conditions, "Available")
     said = "nothing" if available is None else available.reason
-    wish = each.spec.domain if isinstance(each, Organization) else ""
-    domain = seen.domains.get(domain_id(wish)) if wish else None
+    request = each.spec.domain if isinstance(each, Organization) else ""
+    domain = seen.domains.get(domain_id(request)) if request else None
     is_late = domain is not None and _home(domain) != each.name
     if said != ("DomainTaken" if is_late else "Provisioned"):
         yield f"the {type(each).__name__} {each.name} says {said}"
 
 
 def _domains(seen: IdentitySnapshot) -> Iterator[str]:
-    """Every domain that somebody wishes for is had by one who does."""
-    wishes = {each.name: each.spec.domain for each in seen.organization.values() if not each.is_deleting}
+    """Every domain that somebody requests is had by one who does."""
+    requests = {each.name: each.spec.domain for each in seen.organization.values() if not each.is_deleting}
     had = {domain.spec.domain: _home(domain) for domain in seen.domains.values()}
-    for organization, domain in wishes.items():
+    for organization, domain in requests.items():
         if domain and domain not in had:
-            yield f"nobody has {domain}, and {organization} wishes for it"
+            yield f"nobody has {domain}, and {organization} requests it"
     for domain, organization in had.items():
-        if organization in wishes and wishes[organization] != domain:
-            yield f"{organization} has {domain} and does not wish for it"
+        if organization in requests and requests[organization] != domain:
+            yield f"{organization} has {domain} and does not request it"
 
 
 def _ledgers(seen: IdentitySnapshot) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _groups(seen: IdentitySnapshot) -> Iterator[str]:
         if gone:
             yield f"the group {group.name} has members that are gone: {gone}"
         if sorted(_subjects(seen, group)) != sorted(each.id for each in group.spec.subjects):
-            yield f"the users and subjects of the group {group.name} are not the same people: {group.spec}"
+            yield f"the users and subjects of the group {group.name} are not the same users: {group.spec}"
     for project in seen.project.values():
         if not project.is_deleting and (left := set(project.spec.group_ids) - seen.group.keys()):
             yield f"the project {project.name} has groups that are gone: {left}"
@@ -151,7 +151,7 @@ def _is_account(seen: IdentitySnapshot, account: str) -> bool:
 def _subjects(seen: IdentitySnapshot, group: Group) -> Iterator[str]:
     for each in group.spec.user_ids:
         if each in seen.user:
-            yield seen.people[seen.user[each].metadata.labels[USER]].spec.subject
+            yield seen.users_api[seen.user[each].metadata.labels[USER]].spec.subject
 
 
 def _tokens(seen: IdentitySnapshot, history: IdentityHistory, now: datetime) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Customers who look at everything, try every token they know of, and register clients."""
+"""Customers who check everything, try every token they know of, and register clients."""
 
 from datetime import timedelta
 from typing import Any

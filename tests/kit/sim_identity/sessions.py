@@ -58,10 +58,10 @@ class TokenHolder(Customer):
         token = self.one_of(tokens)
         assert token.session is not None
         token.may_be_revoked = True
-        is_judged = self.system.is_in_time(token.claims)
+        is_validated = self.system.is_in_time(token.claims)
         reply = await self._show("/oauth2/v2/revoke", token.text, token.session)
         # What has expired is not good anyhow, and nobody writes that down.
-        if reply.status == 200 and is_judged and self.system.is_in_time(token.claims):
+        if reply.status == 200 and is_validated and self.system.is_in_time(token.claims):
             token.is_revoked = True
 
     async def revoke_session(self) -> None:

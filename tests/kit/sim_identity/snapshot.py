@@ -26,7 +26,7 @@ class IdentitySnapshot:
     provider: Mapping[str, OAuth2Provider]
     client: Mapping[str, OAuth2Client]
     row: Mapping[str, Allocation]
-    people: Mapping[str, User]
+    users_api: Mapping[str, User]
     heads: Mapping[str, Quota]
     catalogue: Mapping[str, QuotaMetadata]
     domains: Mapping[str, Domain]
@@ -68,9 +68,9 @@ class IdentitySnapshots:
         return IdentitySnapshot(*[await self._all(kind) for kind in _TYPES])
 
     async def _all(self, kind: type[Resource]) -> Mapping[str, Any]:
-        stamp, read = self._store.change_counter([kind]), self._read.get(kind)
-        if read is not None and read[0] == stamp:
+        change_count, read = self._store.change_counter([kind]), self._read.get(kind)
+        if read is not None and read[0] == change_count:
             return read[1]
         found = {each.name: each for each in (await self._store.list(kind)).items}
-        self._read[kind] = stamp, found
+        self._read[kind] = change_count, found
         return found

@@ -1,4 +1,4 @@
-"""Customers who limit what there may be, and take, change and give back what there is."""
+"""Customers who limit what there may be, and take, change and release what there is."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -32,7 +32,7 @@ class Spenders(Customer):
         else:
             await self.one_of((self._change, self._release, self._release, self._renew, self._confirm))(place, row)
 
-    async def give_back_all(self, seen: IdentitySnapshot) -> None:
+    async def release_all(self, seen: IdentitySnapshot) -> None:
         """Release whatever is held in projects that are to go."""
         for row in seen.row.values():
             project = row.metadata.labels[PROJECT]
@@ -102,7 +102,7 @@ class Spenders(Customer):
         with self.history.asking({(THERE, "row", row): GONE}) as asked:
             _, asked.verdict = await self.write("DELETE", f"{_project(place)}/allocations/{row}")
         if asked.verdict == "unclear":  # what was begun is carried out when its time is over
-            self.history.facts[THERE, "row", row].lingers(asked.wishes[THERE, "row", row])
+            self.history.facts[THERE, "row", row].lingers(asked.requests[THERE, "row", row])
 
     async def _renew(self, place: Payer, row: str) -> None:
         self._lapses(row)
@@ -112,7 +112,7 @@ class Spenders(Customer):
             await self._confirm(place, row)
 
     def _lapses(self, row: str) -> None:
-        """From now on it is taken back when its time is over."""
+        """From now on it is rolled back when its time is over."""
         self.history.lapsing[row].append(
             (self.history.now(), self.history.facts[THERE, "row", row].ask(GONE, lasts=True))
         )

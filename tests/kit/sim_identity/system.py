@@ -40,7 +40,7 @@ T = TypeVar("T")
 _ROOT_LIFE = timedelta(minutes=30)
 _LOOSE = ("/oauth2/", "/quotas", "/allocations", "/api/v1/passwords")
 """Requests that have several effects by design, each with a proof of its own that it can break off anywhere."""
-_PATIENCE = 1.1
+_BACKOFF_FACTOR = 1.1
 """Each pause between two looks is so much longer than the one before."""
 
 
@@ -98,7 +98,7 @@ class IdentitySystem(Expecting):
         await troubling
 
     async def restart_control(self) -> None:
-        """End the controllers of a process and begin them anew, as when leadership goes and comes."""
+        """End the controllers of a process and begin them again, as when leadership goes and comes."""
         app = self.apps[self.machine.randomness.randrange(len(self.apps))]
         for driver in app.running_controllers.values():
             await driver.stop()
@@ -118,14 +118,14 @@ class IdentitySystem(Expecting):
         while left:
             assert clock.monotonic() < deadline, f"no rest within {self.pace.rest_s:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
-            pause_s *= _PATIENCE
+            pause_s *= _BACKOFF_FACTOR
             left = unrest(await self.see(), self.history, clock.now(), is_cleared=is_cleared)
         await self._look_again()
 
     async def clear_the_way(self) -> None:
-        """Give back and let go of everything that keeps something from going."""
-        await Spenders(self).give_back_all(await self.see())
-        await Tenants(self).let_go_of_all(await self.see())
+        """Release and release everything that keeps something from going."""
+        await Spenders(self).release_all(await self.see())
+        await Tenants(self).release_all(await self.see())
 
     async def try_all_tokens(self) -> None:
         """See that every token is good exactly if it should be."""
@@ -212,7 +212,7 @@ class IdentitySystem(Expecting):
                 await crowd[draw.randrange(len(crowd))].act()
 
     async def _look_again(self) -> None:
-        """A full look at everything settled finds nothing to do and writes nothing."""
+        """A full resync of everything settled finds nothing to do and writes nothing."""
         self.finds.found.clear()
         before = await self._versions()
         for app in self.apps:

@@ -14,7 +14,7 @@ MOST_ORGANIZATIONS, MOST_PROJECTS = 3, 4
 
 
 class Tenants(Customer):
-    """Organizations and what is in them but for people."""
+    """Organizations and what is in them but for users."""
 
     async def act(self) -> None:
         """Do one thing."""
@@ -33,7 +33,7 @@ class Tenants(Customer):
         else:
             await self._project(organization)
 
-    async def let_go_of_all(self, seen: IdentitySnapshot) -> None:
+    async def release_all(self, seen: IdentitySnapshot) -> None:
         """Need no project any more that is to go."""
         for project in seen.project.values():
             home = f"{ORGANIZATIONS}/{project.metadata.labels[ORGANIZATION]}/projects/{project.name}"

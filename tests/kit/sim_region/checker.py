@@ -1,4 +1,4 @@
-"""What holds every state of the store and the clouds against the laws, while region is in trouble."""
+"""What holds every state of the store and the clouds against the invariants, while region is in trouble."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ class RegionChecker:
     def __init__(self, system: RegionSystem, version: Callable[[], object]) -> None:
         """`version` tells a state of the store from every other."""
         self.looks = 0
-        """How many states were held against the laws."""
+        """How many states were held against the invariants."""
         self._system, self._version = system, version
         self._checked: tuple[object, ...] | None = None
         self._before: tuple[int, RegionSnapshot] | None = None

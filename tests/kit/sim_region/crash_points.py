@@ -30,7 +30,7 @@ from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World
 
 ON_A_NETWORK = {"group", "balancer", "server"}
-PATIENCE_S = 600.0
+TIMEOUT_S = 600.0
 
 _LISTENER = {"name": "http", "protocol": "tcp", "port": 80, "pool": {"members": []}}
 _SPECS: Mapping[str, Mapping[str, Any]] = {
@@ -116,9 +116,9 @@ class Bench(Landlords):
 
     async def rest(self) -> None:
         """Wait until everything is as it should be."""
-        deadline = self.world.clock.monotonic() + PATIENCE_S
+        deadline = self.world.clock.monotonic() + TIMEOUT_S
         while left := unrest(await self.system.see(), is_empty=False):
-            assert self.world.clock.monotonic() < deadline, f"no rest within {PATIENCE_S:g} s: {'; '.join(left)}"
+            assert self.world.clock.monotonic() < deadline, f"no rest within {TIMEOUT_S:g} s: {'; '.join(left)}"
             await self.world.clock.sleep(2)
 
     async def delete_after(self, kind: str, steps: int) -> bool:
@@ -160,7 +160,7 @@ class Bench(Landlords):
         def count() -> None:
             if not appeared and (new := self._things(kind).keys() - known):
                 appeared.append((new.pop(), self.world.loop.steps))
-                self._let_go_wrong()
+                self._release_wrong()
             if appeared and self.world.loop.steps - appeared[0][1] >= steps:
                 due.set()
 
@@ -171,7 +171,7 @@ class Bench(Landlords):
         return appeared[0][0], making
 
     def _forget(self) -> None:
-        """Forget what is gone, as everything is at rest: it would be held against the laws with all that comes."""
+        """Forget what is gone, as everything is at rest: the invariants would compare it with all that comes."""
         for kind, known in self.history.known.items():
             for id_ in [id_ for id_ in known if id_ not in self._things(kind)]:
                 del known[id_]
@@ -181,9 +181,9 @@ class Bench(Landlords):
         """Make and remove a thing, and lose power at the nth commit of that; tell whether there were so many."""
         name = self.history.name(kind)
         self.world.plan_power_cut(sync, keep=keep)
-        self._let_go_wrong()
+        self._release_wrong()
         with suppress(RemudaError):
-            await asyncio.wait_for(self._story(kind, name), PATIENCE_S)
+            await asyncio.wait_for(self._story(kind, name), TIMEOUT_S)
         if not self.system.machine.is_down:
             self.world.disk._planned_cut = None
             return False
@@ -195,7 +195,7 @@ class Bench(Landlords):
         self._forget()
         return True
 
-    def _let_go_wrong(self) -> None:
+    def _release_wrong(self) -> None:
         (fault, nth), faults = self._planned, self.world.faults
         if fault is not None:
             name = f"cloud.{fault}"
@@ -228,7 +228,7 @@ class Bench(Landlords):
         return reply
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        deadline = self.world.clock.monotonic() + PATIENCE_S
+        deadline = self.world.clock.monotonic() + TIMEOUT_S
         while not self.system.machine.is_down and not holds():
             assert self.world.clock.monotonic() < deadline, "it does not come, or does not go"
             await self.world.clock.sleep(1)

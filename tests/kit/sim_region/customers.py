@@ -11,7 +11,7 @@ from remuda.region.servers.rules import server_id
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.environment import ORGANIZATIONS
 from tests.kit.region.environment import STANDARD
-from tests.kit.sim_identity.history import THERE, Payer, Wishes, verdict_of
+from tests.kit.sim_identity.history import THERE, Payer, Requests, verdict_of
 from tests.kit.sim_region.customer import PATHS, Customer
 from tests.kit.sim_region.history import IMAGES
 from tests.kit.sim_region.system import CATALOGUES, REGIONS
@@ -235,8 +235,8 @@ class Drivers(Tenant):
             return
         # One that has the name of an earlier one has its id as well.
         id_ = server_id(network, AGAIN)
-        wishes: Wishes = {(what, "server", id_): value for what, value in {THERE: THERE, **said}.items()}
-        with self.history.asking(wishes) as asked:
+        requests: Requests = {(what, "server", id_): value for what, value in {THERE: THERE, **said}.items()}
+        with self.history.asking(requests) as asked:
             made = await self.make("server", spec, place, ("network", network), name=AGAIN, **said)
             asked.verdict = "yes" if made else "unclear"
 
@@ -281,7 +281,7 @@ class Drivers(Tenant):
 
 
 class Readers(Customer):
-    """Look at everything."""
+    """Check everything."""
 
     async def act(self) -> None:
         """Do one thing."""

@@ -15,7 +15,7 @@ from tests.kit.sim_region.operators import help_out
 from tests.kit.sim_region.system import BREAKING, RegionSystem
 from tests.kit.simulation.machine import SimMachine
 
-PATIENCE = 500
+ATTEMPTS = 500
 """So many seeds are tried for a bug that was planted: the first that finds it is the last."""
 
 
@@ -78,6 +78,6 @@ def check_secrets(secrets: Iterable[str], directory: Path, lines: Iterable[Mappi
 
 
 async def leave(system: RegionSystem) -> None:
-    """Have done what only people can do, until nothing is left."""
+    """Have done what only users can do, until nothing is left."""
     await help_out(system)
     await Imagers(system).give_all_up()

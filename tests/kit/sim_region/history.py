@@ -23,7 +23,7 @@ class RegionHistory(IdentityHistory):
         self.disturbed: set[str] = set()
         """Servers at a cloud that somebody broke or removed there, by name."""
         self.abandoned: set[str] = set()
-        """What operators may have let go without what it has at its cloud, by uid."""
+        """What operators may have released without what it has at its cloud, by uid."""
         self.private_keys: set[str] = set()
         """What nobody may read in a log or a file."""
 

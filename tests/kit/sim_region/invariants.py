@@ -24,7 +24,7 @@ REFERENCE = "objectstorageendpoints.storage.unikorn-cloud.org/one"
 
 
 def check_always(seen: RegionSnapshot, history: RegionHistory) -> None:
-    """No law of one moment is broken."""
+    """No invariant of one moment is broken."""
     check_owners(seen, history)
     check_addresses(seen)
     check_paid(seen)
@@ -37,7 +37,7 @@ def check_always(seen: RegionSnapshot, history: RegionHistory) -> None:
 def check_owners(seen: RegionSnapshot, history: RegionHistory) -> None:
     """I1, I8: whatever is at a cloud is somebody's, who was written down before it was made and is still there.
 
-    Only what an operator let go may be nobody's.
+    Only what an operator released may be nobody's.
     """
     for row in seen.rows.values():
         is_known = seen.owner_of(row) is not None or row.owner[2] in history.abandoned
@@ -76,15 +76,15 @@ def check_paid(seen: RegionSnapshot) -> None:
     for table in CHARGED:
         for row in seen.at_cloud(table):
             owner = seen.owner_of(row)
-            is_let_go = owner is None or is_abandoned(owner)
-            is_paid = is_let_go or owner.name in paid or not is_charged(owner)
+            is_released = owner is None or is_abandoned(owner)
+            is_paid = is_released or owner.name in paid or not is_charged(owner)
             assert is_paid, f"{row.name} is at the cloud, and not paid for"
 
 
 def check_tenants(seen: RegionSnapshot) -> None:
     """I6: nothing names what is somebody else's. And nothing outlives what it is in."""
     for kind, each in seen.controlled:
-        # What is going lets go of its project before it is gone itself.
+        # What is going releases its project before it is gone itself.
         has_project = each.is_deleting or each.metadata.labels[PROJECT] in seen.of("project")
         assert has_project, f"the {kind} {each.name} has outlived its project"
         for other, name in _named(kind, each):
@@ -158,7 +158,7 @@ READ: Mapping[str, Callable[[Any], Hashable]] = {
 
 
 def check_step(before: RegionSnapshot, after: RegionSnapshot, history: RegionHistory) -> None:
-    """No law of two moments is broken, one after the other in the life of one process."""
+    """No invariant of two moments is broken, one after the other in the life of one process."""
     for kind, objects in after.objects.items():
         earlier = before.objects[kind]
         if earlier is objects:

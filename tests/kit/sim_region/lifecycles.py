@@ -10,7 +10,7 @@ from tests.kit.region.environment import STANDARD, UBUNTU
 from tests.kit.sim_region.customer import PATHS
 from tests.kit.sim_region.customers import STORAGE_CLASS, Tenant
 
-_PAUSE_S, _PATIENCE = 4.0, 6
+_PAUSE_S, _ATTEMPTS = 4.0, 6
 _VERBS = ("stop", "start", "softreboot", "hardreboot")
 
 
@@ -81,7 +81,7 @@ class Keepers(Tenant):
             await self.remove(kind, made)
 
     async def _wait_until_there(self, path: str) -> None:
-        for _ in range(_PATIENCE):
+        for _ in range(_ATTEMPTS):
             await self._wait()
             found = await self.send("GET", path)
             if found.status == 200 and found.json["metadata"]["provisioningStatus"] == "provisioned":

@@ -5,7 +5,7 @@ from typing import Any
 from remuda.region.kinds.common import is_abandoned
 from remuda.store.objects import Resource
 from tests.kit.sim_identity.facts import UNKNOWN
-from tests.kit.sim_identity.history import THERE, Wishes
+from tests.kit.sim_identity.history import THERE, Requests
 from tests.kit.sim_region.customer import PATHS
 from tests.kit.sim_region.customers import Tenant
 from tests.kit.sim_region.invariants import REFERENCE
@@ -31,7 +31,7 @@ class Services(Tenant):
         if network := self.network():
             await self._hold(network, is_held=self.chance(0.5))
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """Use no network any more that is going."""
         for name, network in list((await self.system.see()).of("network").items()):
             if REFERENCE in network.metadata.finalizers and network.is_deleting:
@@ -93,17 +93,17 @@ class Operators(Tenant):
     async def _adopt(self, orphan: str, server: str, network: str) -> None:
         """Its image is the one that it has at its cloud, and so on: nobody knows here which that is."""
         names = sorted(map(str, self.history.facts["name", "server", server].possible))
-        wishes: Wishes = {
+        requests: Requests = {
             (THERE, "server", server): THERE,
             ("image", "server", server): UNKNOWN,
             ("public", "server", server): UNKNOWN,
         }
         body = {"name": self.one_of(names), "networkId": network}
-        with self.history.asking(wishes) as asked:
+        with self.history.asking(requests) as asked:
             _, asked.verdict = await self.write("POST", f"{RECOVERY}/orphans/{orphan}/adopt", body)
 
 
 async def help_out(system: RegionSystem) -> None:
-    """Do what only people can do."""
-    await Services(system).let_go()
+    """Do what only users can do."""
+    await Services(system).release()
     await Operators(system).tidy()

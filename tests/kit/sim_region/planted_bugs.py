@@ -1,4 +1,4 @@
-"""Bugs that somebody might make in region, each to be found by the laws."""
+"""Bugs that somebody might make in region, each to be found by the invariants."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ async def _released_first(self: QuotaAdmission[Any], resource: Any, run: Any) ->
     return await _admit_deprovision(self, resource, run)
 
 
-async def _given_back_first(self: ServerController, server: Server, run: Any) -> Any:
+async def _address_released_first(self: ServerController, server: Server, run: Any) -> Any:
     await release_address(self.store, server)
     return await _remove_server(self, server, run)
 
@@ -58,8 +58,8 @@ async def _left_as_it_is(server: Server, *_arguments: object, **_options: object
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "the name of a server does not say which incarnation": (clouding, "server_name", _of_any_incarnation),
-    "what a network costs is given back before it is gone": (QuotaAdmission, "before_deprovision", _released_first),
-    "an address is given back before its port is gone": (ServerController, "deprovision", _given_back_first),
+    "what a network costs is released before it is gone": (QuotaAdmission, "before_deprovision", _released_first),
+    "an address is released before its port is gone": (ServerController, "deprovision", _address_released_first),
     "what is not seen once is gone": (AbsenceTracker, "record_missing", lambda *_: True),
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),

@@ -103,7 +103,7 @@ class RegionSnapshot:
         """All objects of region that have a controller, with their kinds."""
         return ((kind, each) for kind in CONTROLLED for each in self.objects[kind].values())
 
-    # What the laws of identity read.
+    # What the invariants of identity read.
 
     @property
     def heads(self) -> Mapping[str, Quota]:
@@ -151,8 +151,8 @@ class RegionSnapshots:
         return RegionSnapshot(objects, rows, images)
 
     async def _all(self, kind: type[Resource]) -> Mapping[str, Any]:
-        stamp, read = self._store.change_counter([kind]), self._read.get(kind)
-        if read is not None and read[0] == stamp:
+        change_count, read = self._store.change_counter([kind]), self._read.get(kind)
+        if read is not None and read[0] == change_count:
             return read[1]
         found: dict[str, Any] = {}
         after: str | None = ""
@@ -160,7 +160,7 @@ class RegionSnapshots:
             page = await self._store.list(kind, limit=_PAGE, after=after or None)
             found |= {each.name: each for each in page.items}
             after = page.next
-        self._read[kind] = stamp, found
+        self._read[kind] = change_count, found
         return found
 
 

@@ -61,7 +61,7 @@ BREAKING = "https://images.example/breaking.raw?signature=also-secret"
 """Where an image begins that has no end."""
 
 _ROOT_LIFE = timedelta(minutes=30)
-_LOOK_EVERY_S, _PATIENCE = 5.0, 1.1
+_LOOK_EVERY_S, _BACKOFF_FACTOR = 5.0, 1.1
 _FOREVER = RateLimit(quota=1_000_000)
 
 
@@ -166,7 +166,7 @@ class RegionSystem:
         await troubling
 
     async def restart_control(self) -> None:
-        """End the controllers of a process and begin them anew, as when leadership goes and comes."""
+        """End the controllers of a process and begin them again, as when leadership goes and comes."""
         async with self._controlling:
             for driver in self._one_process().drivers:
                 await driver.stop()
@@ -193,14 +193,14 @@ class RegionSystem:
     async def come_to_rest(self, *, is_empty: bool = False, meanwhile: Work | None = None) -> None:
         """Wait until everything is as it was promised to be, and then see that nothing moves any more.
 
-        Until then people do what only they can do, `meanwhile`.
+        Until then users do what only they can do, `meanwhile`.
         """
         clock, left, pause_s = self.machine.clock, ["it was not looked at"], _LOOK_EVERY_S
         deadline = clock.monotonic() + LONGEST_S
         while left:
             assert clock.monotonic() < deadline, f"no rest within {LONGEST_S:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
-            pause_s *= _PATIENCE
+            pause_s *= _BACKOFF_FACTOR
             if meanwhile is not None:
                 await meanwhile()
             left = unrest(await self.see(), is_empty=is_empty)
@@ -268,7 +268,7 @@ class RegionSystem:
                 await crowd[draw.randrange(len(crowd))].act()
 
     async def _look_again(self) -> None:
-        """A full look at everything settled finds nothing to do and writes nothing."""
+        """A full resync of everything settled finds nothing to do and writes nothing."""
         self.finds.found.clear()
         before, at_clouds = await self._versions(), self.snapshots and self.snapshots.version
         for process in self.processes:

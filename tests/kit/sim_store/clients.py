@@ -8,14 +8,14 @@ import msgspec
 
 from remuda.store.objects import Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.sample_kinds import REGISTRY, Corral, Horse, HorseSpec, HorseStatus, Ranch
+from tests.kit.sample_kinds import REGISTRY, Corral, Horse, HorseSpec, HorseStatus, Pasture
 from tests.kit.sim_store.history import Ledger
 from tests.kit.simulation.model import Change, Create, Delete, Thing, seen
 from tests.kit.simulation.runner import World
 
 HELD = "test.remuda/held"
 NAMES: dict[type[Resource], tuple[str, ...]] = {
-    Ranch: ("ranch-0", "ranch-1"),
+    Pasture: ("pasture-0", "pasture-1"),
     Corral: ("corral-0", "corral-1", "corral-2"),
     Horse: ("horse-0", "horse-1", "horse-2", "horse-3"),
 }
@@ -30,7 +30,7 @@ class WritingClient:
         self._ledger = ledger
 
     async def write(self, store: SqliteStore) -> None:
-        kind = self._one_of((Ranch, Corral, Horse, Horse))
+        kind = self._one_of((Pasture, Corral, Horse, Horse))
         name = self._one_of(NAMES[kind])
         found = [each for each in (await store.list(kind)).items if each.name == name]
         if not found:
@@ -57,9 +57,9 @@ class WritingClient:
         await self._ledger.attempt(Create((kind, name), thing), lambda log: store.create(resource, log=log))
 
     async def _owner(self, store: SqliteStore, kind: type[Resource]) -> Resource | None:
-        if kind is Ranch or self._draw(3) == 0:
+        if kind is Pasture or self._draw(3) == 0:
             return None
-        owners = (await store.list(self._one_of((Ranch, Corral)) if kind is Horse else Ranch)).items
+        owners = (await store.list(self._one_of((Pasture, Corral)) if kind is Horse else Pasture)).items
         return self._one_of(owners) if owners else None
 
     def _corrals(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class WritingClient:
 
     async def _grow(self, store: SqliteStore, found: Any) -> None:
         value = seen(found).value + 1
-        if isinstance(found, Ranch):
+        if isinstance(found, Pasture):
             spec: Any = set_fields(found.spec, acres=value)
         elif isinstance(found, Corral):
             spec = set_fields(found.spec, places=value)
@@ -87,7 +87,7 @@ class WritingClient:
         await self._update(store, changed, lambda thing: replace(thing, finalizers=frozenset()))
 
     async def _refer(self, store: SqliteStore, found: Any) -> None:
-        if isinstance(found, Ranch):
+        if isinstance(found, Pasture):
             favourite = self._one_of((None, *NAMES[Horse]))
             found = set_fields(found, spec=set_fields(found.spec, favourite=favourite))
         elif isinstance(found, Horse):

@@ -9,11 +9,11 @@ from remuda.kernel.errors import Invalid, RemudaError, Unavailable, Unusable
 from remuda.store.logs import Record
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.sample_kinds import Corral, Horse, Ranch
+from tests.kit.sample_kinds import Corral, Horse, Pasture
 from tests.kit.simulation.model import Key, Model, Thing, Write, seen
 
 STREAM, SUBJECT = "timeline", "everything"
-KINDS: tuple[type[Resource], ...] = (Ranch, Corral, Horse)
+KINDS: tuple[type[Resource], ...] = (Pasture, Corral, Horse)
 
 
 class Ledger:

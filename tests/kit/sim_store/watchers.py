@@ -76,7 +76,7 @@ class Watcher:
 
 def check_succession(earlier: Resource, later: Resource) -> None:
     """One state of an object may follow the other."""
-    assert later.uid == earlier.uid, f"{later.name} was made again without going first"
+    assert later.uid == earlier.uid, f"{later.name} was recreated without going first"
     assert later.metadata.generation >= earlier.metadata.generation
     if earlier.is_deleting:
         assert later.metadata.deletion_timestamp == earlier.metadata.deletion_timestamp

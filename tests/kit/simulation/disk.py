@@ -90,11 +90,11 @@ class SimDisk:
         return sum(path.stat().st_size for path in self.directory.iterdir() if not path.name.endswith("-shm"))
 
     def fill(self) -> None:
-        """Leave no room: from now on no file can grow."""
+        """Leave no space: from now on no file can grow."""
         self.capacity = self.used
 
     def free(self) -> None:
-        """Make room without bounds."""
+        """Make space without bounds."""
         self.capacity = None
 
     def power_cut(self, into: Path, keep: Keep = "none", *, tear: bool = False) -> None:
@@ -110,7 +110,7 @@ class SimDisk:
         self._vfs.unregister()
 
     def called(self, kind: str, operation: str) -> None:
-        """Count a call, and refuse it if the power is gone."""
+        """Count a call, and reject it if the power is gone."""
         if self.is_cut:
             raise PowerCut("the simulated power is cut")
         self.calls[kind, operation] += 1
@@ -129,12 +129,12 @@ class SimDisk:
         is_plain, is_of_kind = self._faults.fires(fault), self._faults.fires(f"{fault}.{kind}")
         return is_plain or is_of_kind
 
-    def refuse(self, fault: str, kind: str) -> None:
+    def reject(self, fault: str, kind: str) -> None:
         """Fail the present call if the menu says so."""
         if self.suffers(fault, kind):
             raise _failure(fault)
 
-    def take_room(self, growth: int) -> None:
+    def take_space(self, growth: int) -> None:
         """Fail the present write if what it adds no longer fits."""
         if growth > 0 and self.capacity is not None and self.used + growth > self.capacity:
             raise _failure("disk.full")
@@ -172,7 +172,7 @@ class _VFS(_Quiet, apsw.VFS):
         return super().xAccess(pathname, flags)
 
     def xSleep(self, microseconds: int) -> int:
-        # With one thread nobody else can let go of a lock meanwhile, so real waiting would prove nothing.
+        # With one thread nobody else can release a lock meanwhile, so real waiting would prove nothing.
         return microseconds
 
 
@@ -186,16 +186,16 @@ class _File(_Quiet, apsw.VFSFile):
 
     def xRead(self, amount: int, offset: int) -> bytes:
         self._disk.called(self._kind, "read")
-        self._disk.refuse("disk.read_error", self._kind)
+        self._disk.reject("disk.read_error", self._kind)
         content = super().xRead(amount, offset)
         return content[: amount // 2] if self._disk.suffers("disk.short_read", self._kind) else content
 
     def xWrite(self, data: "Buffer", offset: int) -> None:
         self._disk.called(self._kind, "write")
-        self._disk.refuse("disk.write_error", self._kind)
-        self._disk.refuse("disk.full", self._kind)
+        self._disk.reject("disk.write_error", self._kind)
+        self._disk.reject("disk.full", self._kind)
         after, size = bytes(data), super().xFileSize()
-        self._disk.take_room(offset + len(after) - size)
+        self._disk.take_space(offset + len(after) - size)
         change = Change(offset, self._content(offset, min(size, offset + len(after))), size, after)
         super().xWrite(after, offset)
         self._disk.platter.changed(self._name, change)
@@ -210,7 +210,7 @@ class _File(_Quiet, apsw.VFSFile):
     def xSync(self, flags: int) -> None:  # noqa: ARG002  every sync here is a full one
         self._disk.called(self._kind, "sync")
         self._disk.syncing()
-        self._disk.refuse("disk.sync_error", self._kind)
+        self._disk.reject("disk.sync_error", self._kind)
         self._disk.platter.synced(self._name)
 
     def xFileSize(self) -> int:

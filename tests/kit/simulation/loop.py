@@ -135,14 +135,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def _standing(self) -> str:
         return "pending: " + (", ".join(map(_where, self.pending_tasks())) or "no task")
 
-    def cancel_leftovers(self) -> None:
+    def cancel_remaining_tasks(self) -> None:
         """Cancel, in order of birth, every task that outlived the main one, and see them end."""
         self.after_step, self.steps = None, 0
-        leftovers = self.pending_tasks()
-        for task in leftovers:
+        remaining = self.pending_tasks()
+        for task in remaining:
             task.cancel()
-        if leftovers:
-            self.run_until_complete(asyncio.wait(leftovers))
+        if remaining:
+            self.run_until_complete(asyncio.wait(remaining))
         self.run_until_complete(self.shutdown_asyncgens())
 
     def close(self) -> None:
@@ -150,15 +150,15 @@ class SimLoop(asyncio.BaseEventLoop):
         super().close()
 
 
-def _refusal(name: str) -> Callable[..., NoReturn]:
-    def refuse(_loop: SimLoop, *_args: object, **_options: object) -> NoReturn:
+def _rejection(name: str) -> Callable[..., NoReturn]:
+    def reject(_loop: SimLoop, *_args: object, **_options: object) -> NoReturn:
         raise NotSimulatedError(f"{name} leaves the simulation: put it behind a port")
 
-    return refuse
+    return reject
 
 
 for _name in REFUSED:
-    setattr(SimLoop, _name, _refusal(_name))
+    setattr(SimLoop, _name, _rejection(_name))
 
 
 def _where(task: asyncio.Task[Any]) -> str:
@@ -184,7 +184,7 @@ def run(main: Coroutine[Any, Any, T], seed: int) -> T:
 def finish(loop: SimLoop) -> None:
     """End a loop: cancel the tasks left on it, then close it even if they would not end."""
     try:
-        loop.cancel_leftovers()
+        loop.cancel_remaining_tasks()
     finally:
         loop.close()
 

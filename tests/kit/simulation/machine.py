@@ -59,7 +59,7 @@ class SimMachine:
                 await self.clock.sleep(1)
 
     async def close(self, store: SqliteStore) -> None:
-        """Let go of the store."""
+        """Release the store."""
         self.world.disk.free()
         with suppress(apsw.Error):
             await store.close()

@@ -1,4 +1,4 @@
-"""The store's law as a few lines of plain Python, to be replayed beside the real one.
+"""The store's invariant as a few lines of plain Python, to be replayed beside the real one.
 
 The model applies writes in the order in which the store logged them and says what must be there. It knows no versions,
 no batches and no order inside a cascade: only what is left when everything that may go has gone.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from remuda.store.objects import FOREGROUND, IN_USE, Resource
-from tests.kit.sample_kinds import Corral, Horse, Ranch
+from tests.kit.sample_kinds import Corral, Horse, Pasture
 
 Key = tuple[type[Resource], str]
 
@@ -129,14 +129,14 @@ def seen(resource: Any) -> Thing:
 def _targets(resource: Resource) -> frozenset[Key]:
     if isinstance(resource, Horse):
         return frozenset((Corral, name) for name in resource.spec.corrals)
-    if isinstance(resource, Ranch) and resource.spec.favourite:
+    if isinstance(resource, Pasture) and resource.spec.favourite:
         return frozenset({(Horse, resource.spec.favourite)})
     return frozenset()
 
 
-_KINDS: Mapping[str, type[Resource]] = {kind.__name__: kind for kind in (Ranch, Corral, Horse)}
+_KINDS: Mapping[str, type[Resource]] = {kind.__name__: kind for kind in (Pasture, Corral, Horse)}
 _VALUES: Mapping[type[Resource], Callable[[Any], int]] = {
-    Ranch: lambda spec: spec.acres,
+    Pasture: lambda spec: spec.acres,
     Corral: lambda spec: spec.places,
     Horse: lambda spec: spec.feed.get("hay", 0),
 }

@@ -1,7 +1,7 @@
 """What a directory would hold after a power cut: the arithmetic under the simulated disk.
 
 A write reaches the platter for certain only by a sync. Until then the disk may have kept it, dropped it, or kept some
-sectors of it, independent of its neighbours. A `Change` therefore remembers both what it overwrote, to be taken back,
+sectors of it, independent of its neighbours. A `Change` therefore remembers both what it overwrote, to be rolled back,
 and what it wrote, to be put again on top of the synced content. Directory entries have the same fate: a file made or
 deleted since the last directory sync may be absent or back again, the latter as a ghost with its synced content.
 """

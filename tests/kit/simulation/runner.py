@@ -50,7 +50,7 @@ class World:
         loop.after_step = self._check
 
     def power_cut(self, keep: Keep = "some", *, tear: bool = False) -> None:
-        """Lose power: the present disk refuses all from now on, and `disk` is a new one with what was left."""
+        """Lose power: the present disk rejects all from now on, and `disk` is a new one with what was left."""
         lost = self.disk
         if not lost.is_cut:
             lost.power_cut(self._next_directory(), keep, tear=tear)

@@ -25,7 +25,7 @@ def sim_ports(world: World) -> SqlitePorts:
 
 
 async def lose_power(world: World, store: SqliteStore, keep: Keep = "some", *, tear: bool = False) -> None:
-    """Cut the power under an open store, and let go of what is left of it."""
+    """Cut the power under an open store, and release what is left of it."""
     world.power_cut(keep, tear=tear)
     with suppress(apsw.Error):
         await store.close()

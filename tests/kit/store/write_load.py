@@ -17,7 +17,7 @@ from remuda.kernel.secrets import Secret
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata, Resource, ResourceT
 from remuda.store.sqlite.store import SqliteStore
-from tests.kit.sample_kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, Ranch
+from tests.kit.sample_kinds import PASTURE, Corral, Horse, HorseSpec, HorseStatus, Pasture
 
 STREAM = "timeline"
 HELD = "test.remuda/held"
@@ -56,25 +56,27 @@ class Story:
         self._herd: dict[str, Trait] = {}
 
     def steps(self) -> Iterator[Step]:
-        """Found a ranch and give it up again, without end; one horse of each turn stays."""
+        """Found a pasture and give it up again, without end; one horse of each turn stays."""
         for turn in count():
             yield from self._turn(f"{self._writer}-{turn}")
 
     def _turn(self, name: str) -> Iterator[Step]:
-        ranch, corral, mare, colt, stray = (f"{name}-{what}" for what in ("ranch", "corral", "mare", "colt", "stray"))
+        pasture, corral, mare, colt, orphan = (
+            f"{name}-{what}" for what in ("pasture", "corral", "mare", "colt", "orphan")
+        )
         branded = HorseSpec(corrals=(corral,), brand=Secret(f"brand of {mare}"))
-        yield self._step(self._create(Ranch, ranch), {ranch: self._here()})
-        yield self._step(self._create(Corral, corral, ranch=ranch), {corral: self._here()})
-        yield self._step(self._create(Horse, mare, ranch=ranch, spec=branded), {mare: self._here()})
+        yield self._step(self._create(Pasture, pasture), {pasture: self._here()})
+        yield self._step(self._create(Corral, corral, pasture=pasture), {corral: self._here()})
+        yield self._step(self._create(Horse, mare, pasture=pasture, spec=branded), {mare: self._here()})
         yield self._step(self._create(Horse, colt, finalizers=(HELD,)), {colt: self._here()})
         yield self._step(_relabel(mare), {mare: self._here()})
         yield self._step(_move(mare), {mare: self._herd[mare]._replace(place=self._here().step)})
         yield self._step(_delete(Corral, corral), {corral: self._herd[corral]._replace(is_deleting=True)})
         yield self._step(_delete(Horse, colt), {colt: self._herd[colt]._replace(is_deleting=True)})
         yield self._step(_release(colt), {colt: None})
-        yield self._step(self._create(Horse, stray), {stray: self._here()})
-        yield self._step(_delete(Ranch, ranch), {ranch: None, corral: None, mare: None})
-        yield self._step(_relabel(stray), {stray: self._here()})
+        yield self._step(self._create(Horse, orphan), {orphan: self._here()})
+        yield self._step(_delete(Pasture, pasture), {pasture: None, corral: None, mare: None})
+        yield self._step(_relabel(orphan), {orphan: self._here()})
 
     def _here(self) -> Trait:
         return Trait(f"{self._number + 1}")
@@ -86,10 +88,10 @@ class Story:
         return Step(self._number, act, self._herd)
 
     def _create(
-        self, kind: type[Resource], name: str, *, ranch: str = "", finalizers: tuple[str, ...] = (), **parts: Any
+        self, kind: type[Resource], name: str, *, pasture: str = "", finalizers: tuple[str, ...] = (), **parts: Any
     ) -> Act:
         async def act(store: SqliteStore, step: str, log: list[Record]) -> object:
-            owners = (RANCH.owner(await store.get(Ranch, ranch)),) if ranch else ()
+            owners = (PASTURE.owner(await store.get(Pasture, pasture)),) if pasture else ()
             labels = {"writer": self._writer, "step": step}
             metadata = Metadata(name=name, labels=labels, owner_references=owners, finalizers=finalizers)
             return await store.create(kind(metadata=metadata, **parts), log=log)

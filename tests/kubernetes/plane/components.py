@@ -85,7 +85,7 @@ class Layout:
             "--kubeconfig=controller-manager.kubeconfig",
             "--root-ca-file=pki/ca.crt",
             "--service-account-private-key-file=pki/service-account.key",
-            "--use-service-account-credentials",  # RBAC grants each controller's rights to its own account
+            "--use-service-account-credentials",  # RBAC grants each controller's permissions to its own account
             "--leader-elect=false",  # a killed one would have to wait for its own lease to run out
             f"--controllers={','.join(CONTROLLERS)}",
         ]

@@ -44,13 +44,13 @@ class Process:
     def alive(self) -> bool:
         return self.child.poll() is None
 
-    def end(self, sign: signal.Signals, patience_s: float) -> None:
+    def end(self, sign: signal.Signals, timeout_s: float) -> None:
         """Send the signal and wait for the end; kill a child that takes too long."""
         self.child.send_signal(sign)
         try:
-            self.child.wait(patience_s)
+            self.child.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            say(f"{self.child.args!r} ignored {sign.name} for {patience_s} s and was killed")
+            say(f"{self.child.args!r} ignored {sign.name} for {timeout_s} s and was killed")
             self.child.kill()
             self.child.wait()
 

@@ -59,14 +59,14 @@ def kubernetes_version() -> str:
 def build_flags() -> list[str]:
     """Choose small, reproducible programs that know their version.
 
-    Without the stamps they would call themselves v0.0.0-master, which /version shows to clients.
+    Without the versions they would call themselves v0.0.0-master, which /version shows to clients.
     """
     version = kubernetes_version()
     major, minor = version.removeprefix("v").split(".")[:2]
-    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    versions = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     linker = ["-s", "-w"]
     for package in STAMPED_PACKAGES:
-        linker += [f"-X {package}.{variable}={value}" for variable, value in stamps.items()]
+        linker += [f"-X {package}.{variable}={value}" for variable, value in versions.items()]
     return ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(linker)]
 
 
@@ -102,7 +102,7 @@ def go_environment() -> dict[str, str]:
 
 
 def find_go() -> Path:
-    """Prefer the machine's own Go; one that is too old for go.mod refuses to list the module."""
+    """Prefer the machine's own Go; one that is too old for go.mod rejects to list the module."""
     own = shutil.which("go")
     if own is not None:
         listing = subprocess.run(
@@ -131,7 +131,7 @@ def install_go() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file exclusively. The system lets go of it when we die, so it can never be stale."""
+    """Hold the lock file exclusively. The system releases it when we die, so it can never be stale."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -134,8 +134,8 @@ def verdict(kubeconfig: Path) -> tuple[int, str]:
     with Client(config=KubeConfig.from_file(kubeconfig).get()) as client:
         try:
             return 200, f"{len(list(client.list(Namespace)))} namespaces"
-        except ApiError as refusal:
-            return refusal.status.code or 0, refusal.status.message or ""
+        except ApiError as rejection:
+            return rejection.status.code or 0, rejection.status.message or ""
 
 
 def test_kubeconfigs_log_in_as_whom_they_say(plane: Plane, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ async def test_external_networks_have_ids_and_names(bench: Bench) -> None:
 
 
 @on_every_provider("servers", "ports")
-async def test_a_server_takes_room_and_gives_it_back(bench: Bench) -> None:
+async def test_a_server_takes_capacity_and_releases_it(bench: Bench) -> None:
     async def free() -> int | None:
         return next(each.free for each in await bench.provider.catalogue.flavors() if each.id == bench.flavor)
 

@@ -16,7 +16,7 @@ WEB = CloudRule(direction="ingress", protocol="tcp", first_port=80, last_port=44
 
 
 @on_every_provider("tenancies")
-async def test_a_tenancy_is_made_once_and_mended(bench: Bench) -> None:
+async def test_a_tenancy_is_made_once_and_repaired(bench: Bench) -> None:
     tenancies = bench.provider.tenancies
     assert tenancies is not None
     assert await tenancies.find_tenancy(TENANCY) is None
@@ -24,9 +24,9 @@ async def test_a_tenancy_is_made_once_and_mended(bench: Bench) -> None:
     await tenancies.converge_tenancy(wanted)
     await tenancies.converge_tenancy(wanted)
     assert await tenancies.find_tenancy(TENANCY) == wanted
-    mended = replace(wanted, public_key="ssh-ed25519 AAAA")
-    await tenancies.converge_tenancy(mended)
-    assert await everything(tenancies.tenancies()) == [mended]
+    repaired = replace(wanted, public_key="ssh-ed25519 AAAA")
+    await tenancies.converge_tenancy(repaired)
+    assert await everything(tenancies.tenancies()) == [repaired]
 
 
 @on_every_provider("tenancies", "networks")
@@ -109,11 +109,11 @@ async def test_name_servers_and_routes_change_and_the_rest_stays(bench: Bench) -
     assert networks is not None
     made = await bench.network()
     wanted = replace(network_spec(), nameservers=("9.9.9.9",), routes=(CloudRoute("192.0.2.0/24", "10.1.0.2"),))
-    mended = await networks.converge_network(wanted)
-    assert mended == replace(made, spec=wanted)
+    repaired = await networks.converge_network(wanted)
+    assert repaired == replace(made, spec=wanted)
     with pytest.raises(Rejected):
         await networks.converge_network(replace(wanted, prefix="10.2.0.0/24"))
-    assert await networks.find_network(NETWORK) == mended
+    assert await networks.find_network(NETWORK) == repaired
 
 
 @on_every_provider("networks", "ports")

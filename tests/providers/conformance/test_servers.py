@@ -164,7 +164,7 @@ async def test_a_stopped_server_is_stopped_after_a_rebuild_too(bench: Bench) -> 
 
 
 @on_every_provider("servers", "ports")
-async def test_all_servers_are_sighted_with_a_version_that_changes_when_they_do(bench: Bench) -> None:
+async def test_all_servers_are_observed_with_a_version_that_changes_when_they_do(bench: Bench) -> None:
     servers = bench.provider.servers
     assert servers is not None
     made = [await bench.server(number) for number in (1, 2, 3)]

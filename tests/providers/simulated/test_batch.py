@@ -47,7 +47,7 @@ async def test_one_that_fails_is_undone_alone_and_tells_nobody(tmp_path: Path) -
         return False
 
     storage._connection.set_commit_hook(committing)
-    error = NoCapacity("no host has room")
+    error = NoCapacity("no host has capacity")
     effects = [_making(storage, "a"), _making(storage, "b", error), _making(storage, "a"), _making(storage, "c")]
     answers = [asyncio.create_task(together.run(effect)) for effect in effects]
     await asyncio.sleep(0)

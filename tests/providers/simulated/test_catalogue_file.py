@@ -71,7 +71,7 @@ def test_it_has_processors_graphics_and_bare_metal_and_images_for_each() -> None
         assert fitting, f"{flavor.name} has an image"
 
 
-def test_its_two_clouds_differ_in_room_and_share_no_public_address() -> None:
+def test_its_two_clouds_differ_in_capacity_and_share_no_public_address() -> None:
     north, south = load_catalogues().values()
     assert north.hosts != south.hosts
     assert {each.id for each in south.flavors} < {each.id for each in north.flavors}
@@ -133,6 +133,6 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_named_with_the_remedy(wrong: str, told: str) -> None:
     assert set(parse_catalogues(GOOD)) == {"one"}
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(Invalid) as rejection:
         parse_catalogues(wrong)
-    assert str(refusal.value).startswith(told)
+    assert str(rejection.value).startswith(told)

@@ -88,9 +88,9 @@ async def test_who_asks_too_often_is_told_so(scene: Scene) -> None:
         ("create_server", scene.servers.create_server(scene.bench.server_spec())),
     ):
         scene.world.faults.at(f"cloud.rate_limited.{verb}", 1)
-        with pytest.raises(RateLimited) as refusal:
+        with pytest.raises(RateLimited) as rejection:
             await asked
-        assert isinstance(refusal.value, Unavailable)
+        assert isinstance(rejection.value, Unavailable)
     assert await scene.state() == "gone"
 
 

@@ -17,7 +17,7 @@ from remuda.providers.simulated.catalogue import SimDurations, without_delays
 from remuda.providers.simulated.operator import open_operator
 from tests.kit.environment import options
 from tests.kit.providers.conformance import handle_of_port, handle_of_server
-from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, on_file, with_room
+from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of, on_file, with_capacity
 
 SERVER = handle_of_server()
 OURS = id_in(SERVER.name)
@@ -40,10 +40,10 @@ async def test_a_server_is_named_by_any_of_its_names(scene: Scene) -> None:
 async def test_a_name_that_several_have_is_refused_with_theirs(scene: Scene) -> None:
     first, second = await scene.bench.server(1), await scene.bench.server(2)
     scene.cloud._context.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
-    with pytest.raises(Invalid, match="matches several servers") as refusal:
+    with pytest.raises(Invalid, match="matches several servers") as rejection:
         scene.cloud.operator.find("web-1")
     ids = ", ".join(sorted(id_in(each.handle.name) for each in (first, second)))
-    assert str(refusal.value) == f"The name web-1 matches several servers: use one of {ids}."
+    assert str(rejection.value) == f"The name web-1 matches several servers: use one of {ids}."
 
 
 async def test_the_power_of_a_running_server_is_cut(scene: Scene) -> None:
@@ -71,7 +71,7 @@ async def test_a_server_fails_with_a_reason_even_while_it_boots(scene: Scene) ->
         scene.cloud.operator.fail(OURS)
 
 
-@options(catalogue=with_room(2, 1))
+@options(catalogue=with_capacity(2, 1))
 async def test_a_server_moves_to_another_host(scene: Scene) -> None:
     before = await scene.bench.server()
     host = scene.cloud.operator.migrate(OURS)
@@ -82,7 +82,7 @@ async def test_a_server_moves_to_another_host(scene: Scene) -> None:
     assert after.version != before.version
 
 
-@options(catalogue=with_room(1, 5))
+@options(catalogue=with_capacity(1, 5))
 async def test_a_server_stays_if_no_other_host_is_free(scene: Scene) -> None:
     before = await scene.bench.server()
     with pytest.raises(NoCapacity):
@@ -90,7 +90,7 @@ async def test_a_server_stays_if_no_other_host_is_free(scene: Scene) -> None:
     assert await scene.servers.find_server(SERVER) == before
 
 
-@options(catalogue=with_room(1, 1))
+@options(catalogue=with_capacity(1, 1))
 async def test_a_server_vanishes_and_leaves_its_port_and_its_place(scene: Scene) -> None:
     await scene.bench.server()
     scene.cloud.operator.vanish(OURS)

@@ -22,7 +22,7 @@ from tests.kit.providers.simulated_cloud import (
     Scene,
     bench_of,
     on_file,
-    with_room,
+    with_capacity,
 )
 from tests.kit.simulation.runner import World
 
@@ -210,8 +210,8 @@ async def test_an_image_larger_than_the_disk_is_refused(scene: Scene) -> None:
         await scene.servers.create_server(scene.bench.server_spec())
 
 
-@options(catalogue=with_room(2, 1))
-async def test_there_is_room_for_so_many_and_a_failed_create_takes_none(scene: Scene) -> None:
+@options(catalogue=with_capacity(2, 1))
+async def test_there_is_capacity_for_so_many_and_a_failed_create_takes_none(scene: Scene) -> None:
     for number in (1, 2, 3):
         await scene.bench.port(number)
     hosts = [(await scene.servers.create_server(scene.bench.server_spec(number))).host for number in (1, 2)]
@@ -239,12 +239,12 @@ async def test_a_pinned_server_goes_where_it_says_and_nowhere_else(scene: Scene)
 @options(seeds=1)
 async def test_a_host_that_the_catalogue_no_longer_has_keeps_its_servers_and_gets_no_new_one(world: World) -> None:
     path = world.disk.directory.parent / "cloud.db"
-    first = on_file(path, world.clock, world.randomness, with_room(2, 2))
+    first = on_file(path, world.clock, world.randomness, with_capacity(2, 2))
     bench = bench_of(first, world.clock)
     for number in (1, 2):
         await bench.server(number)
     await first.stop()
-    second = on_file(path, world.clock, world.randomness, with_room(1, 2))
+    second = on_file(path, world.clock, world.randomness, with_capacity(1, 2))
     bench = bench_of(second, world.clock)
     assert bench.provider.servers is not None
     made = await bench.server(3)
@@ -286,8 +286,8 @@ async def test_a_public_address_that_is_no_longer_offered_stays_with_whoever_has
     assert given == ["192.0.2.1", "203.0.113.1", "192.0.2.2"]
 
 
-@options(catalogue=with_room(1, 2000), seeds=1)
-async def test_many_servers_are_sighted_in_parts(scene: Scene) -> None:
+@options(catalogue=with_capacity(1, 2000), seeds=1)
+async def test_many_servers_are_observed_in_parts(scene: Scene) -> None:
     ports, tenancies, networks = scene.provider.ports, scene.provider.tenancies, scene.provider.networks
     assert ports is not None
     assert tenancies is not None

@@ -1,9 +1,9 @@
-"""Every kind of caller, with the rights that hold in the end, written by hand."""
+"""Every kind of caller, with the permissions that hold in the end, written by hand."""
 
-from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, Caller, Rights
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, Caller, PermissionSet
 
 
-def callers(tenant: Rights, operator: Rights) -> tuple[Caller, ...]:
+def callers(tenant: PermissionSet, operator: PermissionSet) -> tuple[Caller, ...]:
     """Return everybody, where `tenant` is all that can be done in a project and `operator` what only operators do."""
     reading = frozenset(right for right in tenant if right[1] == "read")
     service = Caller(name="the service", everywhere=tenant)

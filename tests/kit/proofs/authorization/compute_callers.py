@@ -1,4 +1,4 @@
-"""Everybody who could call compute, with the rights that hold in the end.
+"""Everybody who could call compute, with the permissions that hold in the end.
 
 They are the callers of region's matrix, each with what its role allows besides. A service that acts as somebody has
 nothing more: its own role allows nothing in compute.

@@ -1,6 +1,6 @@
 """Compute's matrix: every operation, as the reference (section 2) and our issue say it should be, written by hand.
 
-It imports nothing from the code that it judges. Some operations have several rows: a change that is only planned, one
+It imports nothing from the code that it validates. Some operations have several rows: a change that is only planned, one
 that is not the plan that was agreed to, and a deletion of what is protected are asked for in the same way.
 
 Where we differ from the reference, on purpose:
@@ -154,7 +154,7 @@ RECOVERY = (
 )
 # fmt: on
 
-ROOMS = {
+RESOURCES = {
     "catalogue": CATALOGUE,
     "instances": INSTANCES,
     "changes": CHANGES,
@@ -164,4 +164,4 @@ ROOMS = {
     "policies": POLICIES,
     "recovery": RECOVERY,
 }
-ROWS = tuple(row for rows in ROOMS.values() for row in rows)
+ROWS = tuple(row for rows in RESOURCES.values() for row in rows)

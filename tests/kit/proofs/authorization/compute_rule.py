@@ -2,8 +2,8 @@
 
 Nobody we know is 401. An instance of an organization that one has nothing to do with is 404, as if it were not there,
 and one of the own organization without the right is 403. A place that a path, a query or a body names is 403 outside
-one's rights, existing or not. A network is judged by region, with the rights of the caller; one of another project than
-the body says is 422. An instance that is gone is 404 for everybody but who might have read it.
+one's permissions, existing or not. A network is validated by region, with the permissions of the caller; one of another
+project than the body says is 422. An instance that is gone is 404 for everybody but who might have read it.
 """
 
 from collections.abc import Iterator
@@ -75,15 +75,15 @@ def _new() -> Iterator[Target]:
 
 def expected(row: Row, caller: Caller, target: Target) -> int:
     """Return the status that this request must have."""
-    return _judged(row, caller, target)[0]
+    return _validated(row, caller, target)[0]
 
 
 def missing(row: Row, caller: Caller, target: Target) -> Right | str | None:
     """Return the right that whoever is refused does not have, or what it is told instead."""
-    return _judged(row, caller, target)[1]
+    return _validated(row, caller, target)[1]
 
 
-def _judged(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str | None]:
+def _validated(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str | None]:
     assert isinstance(row, ComputeRow)
     if row.scope == "public":
         return row.success, None
@@ -99,7 +99,7 @@ def _judged(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str 
 
 
 def _of_place(row: ComputeRow, caller: Caller, target: Target) -> tuple[int, Right | None]:
-    """Judge what names a place: a catalogue, a policy, or where an instance is to be; or what is about everything."""
+    """Check what names a place: a catalogue, a policy, or where an instance is to be; or what is about everything."""
     right, place = row.right, target.named
     assert right is not None
     if row.sort == "everywhere":

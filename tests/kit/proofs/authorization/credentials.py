@@ -1,7 +1,7 @@
 """Lets the callers of a matrix in: each has a token, or a certificate of the service that it is.
 
-Rights are made into access lists here, and a service's into what it and the one it acts for may both do, by the code
-that every service uses: the matrix says what must come out.
+PermissionSet are made into access lists here, and a service's into what it and the one it acts for may both do, by the
+code that every service uses: the matrix says what must come out.
 """
 
 import base64
@@ -16,7 +16,7 @@ from remuda.access.principal import AccessList, OrganizationAccess, Permission, 
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
-from tests.kit.proofs.authorization.matrix import Caller, Rights
+from tests.kit.proofs.authorization.matrix import Caller, PermissionSet
 
 _LIFE = timedelta(hours=1)
 
@@ -98,8 +98,8 @@ def _principal(caller: Caller) -> Principal:
         name: OrganizationAccess(
             permissions=_permissions(caller.organizations.get(name, frozenset())),
             projects={
-                place.project: _permissions(rights)
-                for place, rights in caller.projects.items()
+                place.project: _permissions(permissions)
+                for place, permissions in caller.projects.items()
                 if place.organization == name
             },
         )
@@ -113,5 +113,5 @@ def _principal(caller: Caller) -> Principal:
     )
 
 
-def _permissions(rights: Rights) -> frozenset[Permission]:
-    return frozenset(Permission(endpoint, verb) for endpoint, verb in rights)  # type: ignore[arg-type]  # by hand
+def _permissions(permissions: PermissionSet) -> frozenset[Permission]:
+    return frozenset(Permission(endpoint, verb) for endpoint, verb in permissions)  # type: ignore[arg-type]  # by hand

@@ -1,6 +1,7 @@
-"""Everybody who could call identity, with the rights that hold in the end, written by hand from the reference (4.2).
+"""Everybody who could call identity, with the permissions that hold in the end, written by hand from the reference
+(4.2).
 
-A service that impersonates has what is both in its own role and in the rights of the one it acts for (3.8).
+A service that impersonates has what is both in its own role and in the permissions of the one it acts for (3.8).
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from tests.kit.proofs.authorization.identity_roles import (
     USER,
     USER_IN_PROJECT,
 )
-from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, Rights, Scope
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, PermissionSet, Scope
 
 _HERE, _THERE = HOME.organization, ABROAD.organization
 _REGION = Caller(name="unikorn-region", sort="system", everywhere=SERVICES["unikorn-region"])
@@ -25,9 +26,9 @@ def _as(
     whom: str,
     own: Caller = _REGION,
     *,
-    everywhere: Rights = NONE,
-    organizations: Mapping[str, Rights] | None = None,
-    projects: Mapping[Scope, Rights] | None = None,
+    everywhere: PermissionSet = NONE,
+    organizations: Mapping[str, PermissionSet] | None = None,
+    projects: Mapping[Scope, PermissionSet] | None = None,
 ) -> Caller:
     return Caller(
         name=f"{own.name} as {whom}",

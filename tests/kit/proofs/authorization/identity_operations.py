@@ -122,7 +122,7 @@ TENANCY = (
     _row("DELETE", _PROVIDER, "delete_provider", "oauth2providers", "delete", thing="providerID"),
     _open("GET", "/api/version", "read_version"),
 )
-PEOPLE = (
+USERS_AND_GROUPS = (
     _row("GET", _USERS, "list_users", "users", "read"),
     _row("POST", _USERS, "create_user", "users", "create", success=201, body=_user),
     _row("PUT", _USER, "update_user", "users", "update", thing="userID", body=_user),
@@ -138,7 +138,7 @@ PEOPLE = (
     _row("PUT", _GROUP, "update_group", "groups", "update", thing="groupid", body=_group),
     _row("DELETE", _GROUP, "delete_group", "groups", "delete", thing="groupid"),
 )
-RIGHTS = (
+PERMISSIONS = (
     _row("GET", f"{_ORGANIZATION}/roles", "list_roles", "roles", "read"),
     _open("GET", "/api/v1/acl", "get_acl"),
     _open("GET", f"{_ORGANIZATION}/acl", "get_organization_acl"),
@@ -195,12 +195,12 @@ PUBLIC = (
 )
 # fmt: on
 
-ROOMS = {
+RESOURCES = {
     "tenancy": TENANCY,
-    "people": PEOPLE,
-    "rights": RIGHTS,
+    "users": USERS_AND_GROUPS,
+    "permissions": PERMISSIONS,
     "quotas": QUOTAS,
     "operating": OPERATING,
     "public": PUBLIC,
 }
-ROWS = tuple(row for rows in ROOMS.values() for row in rows)
+ROWS = tuple(row for rows in RESOURCES.values() for row in rows)

@@ -1,8 +1,8 @@
 """Design section 7 as a rule for identity, which is where organizations and projects are.
 
-Nobody we know is 401. A path that names an organization or project outside the caller's rights is 403, existing or not;
-what is not there is 404 to everybody else, and so is what belongs elsewhere than the path says. What everybody may ask
-(`acl`, `version`, the platform's providers) is never refused.
+Nobody we know is 401. A path that names an organization or project outside the caller's permissions is 403, existing or
+not; what is not there is 404 to everybody else, and so is what belongs elsewhere than the path says. What everybody may
+ask (`acl`, `version`, the platform's providers) is never refused.
 """
 
 from collections.abc import Iterator

@@ -67,7 +67,7 @@ class IdentitySubject:
 
     async def state(self) -> Any:
         """Return a number that changes with anything that is stored."""
-        return self.identity.stamp()
+        return self.identity.change_count()
 
     async def shown(self, row: Row, scope: Scope) -> str:
         """Return the id of something that a list must show to who may see this place."""

@@ -1,11 +1,12 @@
 """The authorization matrix: operations by callers by targets, and the status that each cell must have.
 
-A service's table is written by hand, as `Row`s; the callers are written by hand, with the rights that they have in the
-end; and `expected` is design section 7 as a rule over the two. None of it imports anything from the code it judges.
+A service's table is written by hand, as `Row`s; the callers are written by hand, with the permissions that they have in
+the end; and `expected` is design section 7 as a rule over the two. None of it imports anything from the code it
+validates.
 
 What the rule says: nobody we know is 401. A path or query that names an organization or project outside the caller's
-rights is 403, existing or not. The id of an object in an organization the caller has nothing to do with is 404, as if
-it were not there. An object of the own organization without the right is 403.
+permissions is 403, existing or not. The id of an object in an organization the caller has nothing to do with is 404, as
+if it were not there. An object of the own organization without the right is 403.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Any, Literal
 
 Right = tuple[str, str]
 """An endpoint and a verb."""
-Rights = frozenset[Right]
-NONE: Rights = frozenset()
+PermissionSet = frozenset[Right]
+NONE: PermissionSet = frozenset()
 
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"
 """An id that nothing has."""
@@ -67,15 +68,15 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Somebody, with the rights that hold for the request in the end."""
+    """Somebody, with the permissions that hold for the request in the end."""
 
     name: str
     sort: Literal["user", "account", "system"] = "user"
     is_known: bool = True
-    everywhere: Rights = NONE
-    organizations: Mapping[str, Rights] = field(default_factory=dict)
+    everywhere: PermissionSet = NONE
+    organizations: Mapping[str, PermissionSet] = field(default_factory=dict)
     """Of which organizations one is a member, and what one may do in all of it."""
-    projects: Mapping[Scope, Rights] = field(default_factory=dict)
+    projects: Mapping[Scope, PermissionSet] = field(default_factory=dict)
     acts_for: str = ""
     """A service that acts for the caller of this name."""
     impersonates: bool = False

@@ -1,12 +1,12 @@
-"""Everybody who could call region, with the rights that hold in the end, written by hand from the reference (4.2).
+"""Everybody who could call region, with the permissions that hold in the end, written by hand from the reference (4.2).
 
-They are the callers of identity's matrix, so that the same people can be made for both. A service that impersonates has
-what is both in its own role and in the rights of the one it acts for (3.8).
+They are the callers of identity's matrix, so that the same users can be made for both. A service that impersonates has
+what is both in its own role and in the permissions of the one it acts for (3.8).
 """
 
 from collections.abc import Mapping
 
-from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, Rights, Scope
+from tests.kit.proofs.authorization.matrix import ABROAD, HOME, NEXT_DOOR, NONE, Caller, PermissionSet, Scope
 from tests.kit.proofs.authorization.region_roles import (
     ADMINISTRATOR,
     AUDITOR,
@@ -27,9 +27,9 @@ def _as(
     whom: str,
     own: str = "unikorn-compute",
     *,
-    everywhere: Rights = NONE,
-    organizations: Mapping[str, Rights] | None = None,
-    projects: Mapping[Scope, Rights] | None = None,
+    everywhere: PermissionSet = NONE,
+    organizations: Mapping[str, PermissionSet] | None = None,
+    projects: Mapping[Scope, PermissionSet] | None = None,
 ) -> Caller:
     service = _SERVICES[own]
     return Caller(

@@ -1,6 +1,6 @@
 """Region's matrix: every operation, as the reference (1.1 to 1.9) and our issue say it should be, written by hand.
 
-It imports nothing from the code that it judges. `right` is the one that an operation is named for; `first` is asked for
+It imports nothing from the code that it validates. `right` is the one that an operation is named for; `first` is asked for
 before it, and `then` after it, of the same object or of its network.
 
 Where we differ from the reference, on purpose:
@@ -244,7 +244,7 @@ RECOVERY = (
 )
 # fmt: on
 
-ROOMS = {
+RESOURCES = {
     "catalogue": CATALOGUE,
     "images": IMAGES,
     "networks": NETWORKS,
@@ -255,4 +255,4 @@ ROOMS = {
     "servers": SERVERS,
     "recovery": RECOVERY,
 }
-ROWS = tuple(row for rows in ROOMS.values() for row in rows)
+ROWS = tuple(row for rows in RESOURCES.values() for row in rows)

@@ -2,7 +2,7 @@
 
 Nobody we know is 401. An object of an organization that one has nothing to do with is 404, as if it were not there, and
 one of the own organization without the right is 403, which names the first right that is missing. A place that a path,
-a query or a body names is 403 outside one's rights, existing or not. A region that is for others is not there.
+a query or a body names is 403 outside one's permissions, existing or not. A region that is for others is not there.
 """
 
 from collections.abc import Iterator
@@ -93,15 +93,15 @@ def _in_places(row: RegionRow) -> Iterator[Target]:
 
 def expected(row: Row, caller: Caller, target: Target) -> int:
     """Return the status that this request must have."""
-    return _judged(row, caller, target)[0]
+    return _validated(row, caller, target)[0]
 
 
 def missing(row: Row, caller: Caller, target: Target) -> Right | str | None:
     """Return the right that whoever is refused does not have, or what it is told instead."""
-    return _judged(row, caller, target)[1]
+    return _validated(row, caller, target)[1]
 
 
-def _judged(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str | None]:
+def _validated(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str | None]:
     assert isinstance(row, RegionRow)
     if row.scope == "public":
         return row.success, None
@@ -117,7 +117,7 @@ def _judged(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str 
 
 
 def _of_place(row: RegionRow, caller: Caller, target: Target) -> tuple[int, Right | None]:
-    """Judge what is about a region, an organization or a project, and not about an object of one."""
+    """Validator what is about a region, an organization or a project, and not about an object of one."""
     if row.sort == "somewhere":
         is_allowed = _may_somewhere(row, caller)
     elif row.sort == "everywhere":

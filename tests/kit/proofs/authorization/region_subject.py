@@ -71,7 +71,7 @@ class RegionSubject:
             "port": ServiceMethodTransport(TABLE, region.app.services, credentials),
         }
         self._things: dict[tuple[str, Scope], str] = {}
-        self._grounds: dict[Scope, str] = {}
+        self._setups: dict[Scope, str] = {}
         """A network in each place, on which other things are."""
         self._names: dict[str, str] = {}
         """What each thing is called."""
@@ -99,9 +99,9 @@ class RegionSubject:
         return Request(row=row, values=values, query=target.query)
 
     @property
-    def grounds(self) -> set[str]:
+    def setups(self) -> set[str]:
         """The networks on which other things are."""
-        return {*self._grounds.values()}
+        return {*self._setups.values()}
 
     def use_up(self, scope: Scope) -> None:
         """Forget what is in a place."""
@@ -158,9 +158,9 @@ class RegionSubject:
         return made
 
     async def _setup(self, scope: Scope) -> str:
-        if scope not in self._grounds:
-            self._grounds[scope] = await self._make("networkID", scope)
-        return self._grounds[scope]
+        if scope not in self._setups:
+            self._setups[scope] = await self._make("networkID", scope)
+        return self._setups[scope]
 
     async def _image(self, scope: Scope) -> str:
         """Make an image of an organization, of a server's disk."""

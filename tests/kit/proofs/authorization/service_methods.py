@@ -1,4 +1,4 @@
-"""A door to the methods that routes call: they must refuse whatever the pipeline before them refuses."""
+"""A door to the methods that routes call: they must reject whatever the pipeline before them rejects."""
 
 from typing import Any, Protocol
 

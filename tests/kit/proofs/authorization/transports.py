@@ -82,8 +82,8 @@ class ApiTransport:
     """HTTP without a socket; every answer is held against the documents."""
 
     def __init__(self, asgi: ASGIApp, contract: Contract, gate: Keys) -> None:
-        judge = None if isinstance(asgi, Validated) else contract  # which has judged it already
-        self._client, self._credentials = Client(app=asgi, contract=judge), gate
+        validator = None if isinstance(asgi, Validated) else contract  # which has validated it already
+        self._client, self._credentials = Client(app=asgi, contract=validator), gate
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
         """Send it."""
@@ -105,7 +105,7 @@ PortCall = Callable[[Context, Request], Awaitable[Any]]
 
 
 class PortTransport:
-    """The service object itself. Who could not be authenticated never gets here, and has no rights if it did."""
+    """The service object itself. Who could not be authenticated never gets here, and has no permissions if it did."""
 
     def __init__(self, calls: Mapping[str, PortCall], credentials: CallerCredentials) -> None:
         self._calls, self._credentials = calls, credentials

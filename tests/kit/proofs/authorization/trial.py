@@ -1,4 +1,4 @@
-"""Tries one operation for everybody, about everything: status, text, and that a refusal changed nothing."""
+"""Tries one operation for everybody, about everything: status, text, and that a rejection changed nothing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

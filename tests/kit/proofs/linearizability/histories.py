@@ -30,7 +30,7 @@ from tests.kit.proofs.linearizability.quota_clients import QuotaClient
 T = TypeVar("T")
 
 LOST = (AlreadyExists, Conflict, NotFound)
-"""What a caller is told who fell asleep over what it asked: it may have been done, and taken back since."""
+"""What a caller is told who fell asleep over what it asked: it may have been done, and rolled back since."""
 
 
 class History:

@@ -30,7 +30,7 @@ async def check_invariant(store: Store, organization: str) -> None:
 
 
 def invariant_of(store: SqliteStore, organization: str) -> Callable[[], None]:
-    """Return what checks the law after every change of a simulated store."""
+    """Return what checks the invariant after every change of a simulated store."""
     checked: list[int] = []
 
     def check() -> None:

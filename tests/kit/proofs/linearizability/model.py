@@ -14,7 +14,7 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """The ledger takes back what a dead caller took."""
+    """The ledger rolls back what a dead caller took."""
 
     name: str
 

@@ -66,9 +66,9 @@ def stored_document(store: SqliteStore, kind: type[Resource], name: str) -> dict
 
 
 async def rewrite(
-    store: SqliteStore, kind: type[Resource], name: str, patch: Mapping[str, Any], *, read_anew: bool = True
+    store: SqliteStore, kind: type[Resource], name: str, patch: Mapping[str, Any], *, read_again: bool = True
 ) -> None:
-    """Merge into the stored document under its present version, and have the store read it anew."""
+    """Merge into the stored document under its present version, and have the store read it again."""
     reader = store._reader
     number = reader.names.kind(store.registry.of(kind))
 
@@ -79,7 +79,7 @@ async def rewrite(
         document = msgspec.json.encode(merged(msgspec.json.decode(current.document), patch))
         tables.connection.execute("UPDATE revisions SET document = ? WHERE version = ?", (document, current.version))
         batch.is_dirty = True
-        if read_anew:
+        if read_again:
             batch.on_published.append(reader._cache.clear)
 
     await store._writer.submit(apply)

@@ -1,4 +1,4 @@
-"""Laws: one function each, with the sentence of the contract that it proves."""
+"""Guarantees: one function each, with the sentence of the contract that it proves."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Guarantee:
         return self.prove.__name__
 
 
-def guarantee(laws: list[Guarantee], sentence: str) -> Callable[[Proof], Guarantee]:
-    """Make a law of a function and enter it into `laws`."""
+def guarantee(guarantees: list[Guarantee], sentence: str) -> Callable[[Proof], Guarantee]:
+    """Make a guarantee of a function and enter it into `guarantees`."""
 
     def enter(prove: Proof) -> Guarantee:
-        laws.append(Guarantee(sentence, prove))
-        return laws[-1]
+        guarantees.append(Guarantee(sentence, prove))
+        return guarantees[-1]
 
     return enter

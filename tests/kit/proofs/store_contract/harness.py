@@ -1,8 +1,8 @@
-"""One fresh store for one law, and what a law may do beyond the store's own methods.
+"""One fresh store for one guarantee, and what a guarantee may do beyond the store's own methods.
 
-A backend joins the contract suite by implementing `Harness`. Laws know nothing else, so they read the same whether
-the store is a file, a simulated disk or an API server, and they allow what only some backends do later than at once:
-let go of what was deleted, collect children, take off the store's own finalizers.
+A backend joins the contract suite by implementing `Harness`. Guarantees know nothing else, so they read the same
+whether the store is a file, a simulated disk or an API server, and they allow what only some backends do later than at
+once: release what was deleted, collect children, take off the store's own finalizers.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,9 +14,9 @@ from remuda.store.logs import Log
 from remuda.store.objects import Resource
 
 UNKNOWN_FIELD = "temper"
-"""The one field that laws plant: a text, beside the known fields of any struct in a horse's spec or status."""
+"""The one field that guarantees plant: a text, beside the known fields of any struct in a horse's spec or status."""
 
-PATIENCE_S = 40.0
+TIMEOUT_S = 40.0
 A_WHILE_S = 0.4
 _LOOK_AGAIN_S = 0.02
 
@@ -28,7 +28,7 @@ class Harness(Protocol):
     log: Log
     clock: Clock
     seed: int
-    """What a law that plays dice begins with."""
+    """What a guarantee that plays dice begins with."""
 
     async def plant(self, kind: type[Resource], name: str, patch: Mapping[str, Any]) -> None:
         """Apply a JSON merge patch to the stored document, as a writer who knows more fields than we do would."""
@@ -52,10 +52,10 @@ class Harness(Protocol):
 
 
 async def eventually(harness: Harness, sentence: str, condition: Callable[[], Awaitable[bool]]) -> None:
-    """Return when the condition holds; fail with the sentence when patience ends."""
-    deadline, pause_s = harness.clock.monotonic() + PATIENCE_S, _LOOK_AGAIN_S
+    """Return when the condition holds; fail with the sentence when time is up."""
+    deadline, pause_s = harness.clock.monotonic() + TIMEOUT_S, _LOOK_AGAIN_S
     while not await condition():
-        assert harness.clock.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {sentence}"
+        assert harness.clock.monotonic() < deadline, f"not within {TIMEOUT_S:g} s: {sentence}"
         await harness.clock.sleep(pause_s)
         pause_s = min(2 * pause_s, 1.0)
 

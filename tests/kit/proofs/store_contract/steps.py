@@ -1,4 +1,4 @@
-"""The steps that laws are made of: edits of objects, expected refusals, looks at what is there, open watches."""
+"""The steps of guarantees: edits of objects, expected rejections, looks at what is there, open watches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from remuda.kernel.errors import Conflict, NotFound, RemudaError
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.objects import ResourceT
-from tests.kit.proofs.store_contract.harness import PATIENCE_S, Harness, eventually
+from tests.kit.proofs.store_contract.harness import TIMEOUT_S, Harness, eventually
 
 ErrorT = TypeVar("ErrorT", bound=RemudaError)
 
 HOLD = "example.org/hold"
-"""A finalizer of somebody else, who lets go when a law says so."""
+"""A finalizer of somebody else, who releases when a guarantee says so."""
 
 
 def with_metadata(resource: ResourceT, **fields: Any) -> ResourceT:
@@ -36,8 +36,8 @@ async def refused(error: type[ErrorT], attempt: Awaitable[object]) -> ErrorT:
     """Return the error with which the attempt was refused; fail if it was not."""
     try:
         await attempt
-    except error as refusal:
-        return refusal
+    except error as rejection:
+        return rejection
     raise AssertionError(f"accepted what must be refused with {error.__name__}")
 
 
@@ -53,7 +53,7 @@ async def request_deletion(harness: Harness, resource: ResourceT) -> ResourceT |
 
 
 async def release(harness: Harness, resource: ResourceT) -> None:
-    """Have somebody else let go of an object, whatever the store writes to it meanwhile."""
+    """Have somebody else release an object, whatever the store writes to it meanwhile."""
 
     async def is_released() -> bool:
         try:
@@ -97,10 +97,10 @@ class Watching(Generic[ResourceT]):
 
     async def event(self) -> Event[ResourceT]:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 return await anext(self._events)
         except TimeoutError:
-            raise AssertionError(f"the watch said nothing for {PATIENCE_S:g} s") from None
+            raise AssertionError(f"the watch said nothing for {TIMEOUT_S:g} s") from None
 
     async def change(self) -> Change[ResourceT]:
         while isinstance(event := await self.event(), Bookmark):

@@ -1,7 +1,7 @@
 """What a recorded stream must look like: pure functions, each with one sentence for what it finds wrong.
 
 A *stream* is the changes that one watch showed, in the order in which it showed them. *Writes* are what was
-acknowledged to writers meanwhile. Versions are opaque, so order is judged by time: of two writes of which one was
+acknowledged to writers meanwhile. Versions are opaque, so order is validated by time: of two writes of which one was
 acknowledged before the other began, the first comes first.
 """
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from remuda.kernel.errors import AlreadyExists
 from remuda.store.objects import ResourceT
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import creates as laws
+from tests.kit.proofs.store_contract.guarantees import creates as guarantees
 
 FLAWS: list[Flaw] = []
 
 
-@breaks(FLAWS, laws.create_refuses_a_taken_name)
+@breaks(FLAWS, guarantees.create_rejects_a_taken_name)
 class TakesACreateForAGet(Flawed):
     """Of one who writes without records."""
 
@@ -26,7 +26,7 @@ class TakesACreateForAGet(Flawed):
             return await self.sound.get(type(resource), resource.name)
 
 
-@breaks(FLAWS, laws.kinds_do_not_share_names)
+@breaks(FLAWS, guarantees.kinds_do_not_share_names)
 class HasOneSpaceOfNames(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         for kind in self.registry.kinds:
@@ -35,14 +35,14 @@ class HasOneSpaceOfNames(Flawed):
         return await self.sound.create(resource, **options)
 
 
-@breaks(FLAWS, laws.create_returns_what_is_stored)
+@breaks(FLAWS, guarantees.create_returns_what_is_stored)
 class ReturnsNoAnnotations(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         created = await self.sound.create(resource, **options)
         return replace(created, metadata=replace(created.metadata, annotations={}))
 
 
-@breaks(FLAWS, laws.create_stores_no_status)
+@breaks(FLAWS, guarantees.create_stores_no_status)
 class StoresTheCallersStatus(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         created = await self.sound.create(resource, **options)
@@ -52,7 +52,7 @@ class StoresTheCallersStatus(Flawed):
         return await self.sound.update_status(msgspec.structs.replace(created, status=status))
 
 
-@breaks(FLAWS, laws.create_gives_a_uid_of_its_own)
+@breaks(FLAWS, guarantees.create_gives_a_uid_of_its_own)
 class StoresTheCallersUid(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         created = await self.sound.create(resource, **options)
@@ -61,11 +61,11 @@ class StoresTheCallersUid(Flawed):
         return await self.force(replace(created, metadata=replace(created.metadata, uid=resource.uid)))
 
 
-@breaks(FLAWS, laws.each_incarnation_has_a_uid_of_its_own)
+@breaks(FLAWS, guarantees.each_incarnation_has_a_uid_of_its_own)
 class RemembersTheUidsOfRanches(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         created = await self.sound.create(resource, **options)
-        if type(resource).__name__ != "Ranch":
+        if type(resource).__name__ != "Pasture":
             return created
         known: dict[str, str] = self.__dict__.setdefault("uids", {})
         if created.name not in known:
@@ -74,7 +74,7 @@ class RemembersTheUidsOfRanches(Flawed):
         return await self.force(replace(created, metadata=replace(created.metadata, uid=known[created.name])))
 
 
-@breaks(FLAWS, laws.create_fills_in_what_callers_may_not_set)
+@breaks(FLAWS, guarantees.create_fills_in_what_callers_may_not_set)
 class BelievesTheCallersGeneration(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         created = await self.sound.create(resource, **options)

@@ -6,14 +6,14 @@ from remuda.kernel.errors import Conflict, Invalid, NotFound
 from remuda.store.objects import ResourceT
 from remuda.store.validation import check_size
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import deletes as laws
+from tests.kit.proofs.store_contract.guarantees import deletes as guarantees
 from tests.kit.proofs.store_contract.steps import with_metadata
-from tests.kit.sample_kinds import Corral, Ranch
+from tests.kit.sample_kinds import Corral, Pasture
 
 FLAWS: list[Flaw] = []
 
 
-@breaks(FLAWS, laws.delete_removes)
+@breaks(FLAWS, guarantees.delete_removes)
 class KeepsWhatNobodyEverReferredTo(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         stored = self.find(kind, name)
@@ -22,25 +22,25 @@ class KeepsWhatNobodyEverReferredTo(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.delete_marks_what_is_held)
+@breaks(FLAWS, guarantees.delete_marks_what_is_held)
 class ReturnsNothingMarked(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         await self.sound.delete(kind, name, **options)
         return None
 
 
-@breaks(FLAWS, laws.the_last_finalizer_lets_go)
+@breaks(FLAWS, guarantees.the_last_finalizer_releases_it)
 class KeepsReleasedRanches(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
         is_last = resource.is_deleting and not resource.metadata.finalizers
-        if is_last and isinstance(stored, Ranch) and stored.metadata.labels == resource.metadata.labels:
+        if is_last and isinstance(stored, Pasture) and stored.metadata.labels == resource.metadata.labels:
             return await self.force_update(resource)
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.any_finalizer_holds)
-class LetsGoWithTheFirstFinalizer(Flawed):
+@breaks(FLAWS, guarantees.any_finalizer_holds)
+class ReleasesWithTheFirstFinalizer(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
         updated = await self.sound.update(resource, **options)
@@ -50,7 +50,7 @@ class LetsGoWithTheFirstFinalizer(Flawed):
         return updated
 
 
-@breaks(FLAWS, laws.no_finalizer_comes_after_the_mark)
+@breaks(FLAWS, guarantees.no_finalizer_comes_after_the_mark)
 class TakesLateFinalizers(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
@@ -62,7 +62,7 @@ class TakesLateFinalizers(Flawed):
             return await self.force(with_metadata(stored, finalizers=resource.metadata.finalizers))
 
 
-@breaks(FLAWS, laws.the_mark_stays)
+@breaks(FLAWS, guarantees.the_mark_stays)
 class TakesOffTheMark(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         updated = await self.sound.update(resource, **options)
@@ -71,7 +71,7 @@ class TakesOffTheMark(Flawed):
         return updated
 
 
-@breaks(FLAWS, laws.deleting_again_writes_nothing)
+@breaks(FLAWS, guarantees.deleting_again_writes_nothing)
 class MarksAgain(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         before = self.find(kind, name)
@@ -79,7 +79,7 @@ class MarksAgain(Flawed):
         return await self.force(left) if left is not None and before is not None and before.is_deleting else left
 
 
-@breaks(FLAWS, laws.generation_moves_with_the_mark)
+@breaks(FLAWS, guarantees.generation_moves_with_the_mark)
 class MarksWithinTheGeneration(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         before = self.find(kind, name)
@@ -89,7 +89,7 @@ class MarksWithinTheGeneration(Flawed):
         return await self.force(with_metadata(left, generation=before.metadata.generation))
 
 
-@breaks(FLAWS, laws.generation_stays_when_a_finalizer_goes)
+@breaks(FLAWS, guarantees.generation_stays_when_a_finalizer_goes)
 class CountsFinalizersAsIntent(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
@@ -99,7 +99,7 @@ class CountsFinalizersAsIntent(Flawed):
         return await self.force(with_metadata(updated, generation=updated.metadata.generation + 1))
 
 
-@breaks(FLAWS, laws.delete_of_another_incarnation_conflicts)
+@breaks(FLAWS, guarantees.delete_of_another_incarnation_conflicts)
 class DeletesAnyIncarnation(Flawed):
     """Of what has no children."""
 
@@ -110,7 +110,7 @@ class DeletesAnyIncarnation(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.delete_of_another_version_conflicts)
+@breaks(FLAWS, guarantees.delete_of_another_version_conflicts)
 class DeletesAnyVersion(Flawed):
     """Of what has no children."""
 
@@ -121,7 +121,7 @@ class DeletesAnyVersion(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.delete_of_the_stored_version_goes_through)
+@breaks(FLAWS, guarantees.delete_of_the_stored_version_goes_through)
 class DeletesNoVersion(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         if options.get("version"):
@@ -129,7 +129,7 @@ class DeletesNoVersion(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.delete_of_the_absent_is_not_found)
+@breaks(FLAWS, guarantees.delete_of_the_absent_is_not_found)
 class DeletesTheAbsent(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         try:
@@ -138,7 +138,7 @@ class DeletesTheAbsent(Flawed):
             return None
 
 
-@breaks(FLAWS, laws.delete_by_uid_alone_never_conflicts)
+@breaks(FLAWS, guarantees.delete_by_uid_alone_never_conflicts)
 class DeletesTheVersionItFinds(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         found = await self.sound.get(kind, name)
@@ -146,7 +146,7 @@ class DeletesTheVersionItFinds(Flawed):
         return await self.sound.delete(kind, name, **({"version": found.version} | options))
 
 
-@breaks(FLAWS, laws.a_refused_delete_touches_no_child)
+@breaks(FLAWS, guarantees.a_refused_delete_touches_no_child)
 class MarksChildrenFirst(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         owner = self.find(kind, name)
@@ -155,7 +155,7 @@ class MarksChildrenFirst(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.the_largest_can_be_deleted)
+@breaks(FLAWS, guarantees.the_largest_can_be_deleted)
 class CannotMarkTheLargest(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         stored = self.find(kind, name)

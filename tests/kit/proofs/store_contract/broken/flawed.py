@@ -1,4 +1,4 @@
-"""A store that keeps every law, and the tools with which its subclasses break one each."""
+"""A store that keeps every guarantee, and the tools with which its subclasses break one each."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -95,7 +95,7 @@ class Flawed:
         return self.find(type(resource), resource.name)
 
     async def apply(self, rule: Callable[[Batch], ResultT]) -> ResultT:
-        """Write past all judgement."""
+        """Write past all validation."""
         return await self.sound._writer.submit(rule)
 
     async def force(self, resource: ResourceT) -> ResourceT:
@@ -162,7 +162,7 @@ class Flawed:
 
 @dataclass(frozen=True)
 class Flaw:
-    """A broken store and the one law it breaks."""
+    """A broken store and the one guarantee it breaks."""
 
     guarantee: Guarantee
     store: type[Flawed]
@@ -171,11 +171,11 @@ class Flaw:
 FlawedT = TypeVar("FlawedT", bound=type[Flawed])
 
 
-def breaks(flaws: list[Flaw], law: Guarantee) -> Callable[[FlawedT], FlawedT]:
+def breaks(flaws: list[Flaw], guarantee: Guarantee) -> Callable[[FlawedT], FlawedT]:
     """Enter a broken store into `flaws`."""
 
     def enter(store: FlawedT) -> FlawedT:
-        flaws.append(Flaw(law, store))
+        flaws.append(Flaw(guarantee, store))
         return store
 
     return enter

@@ -7,8 +7,8 @@ from remuda.store.contract import Page, View, label_index
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import lists as laws
-from tests.kit.sample_kinds import Corral, Horse, Ranch
+from tests.kit.proofs.store_contract.guarantees import lists as guarantees
+from tests.kit.sample_kinds import Corral, Horse, Pasture
 
 FLAWS: list[Flaw] = []
 
@@ -17,7 +17,7 @@ def with_items(page: Page[ResourceT], items: list[Any]) -> Page[ResourceT]:
     return Page(items, page.version, page.next)
 
 
-@breaks(FLAWS, laws.get_of_the_absent_is_not_found)
+@breaks(FLAWS, guarantees.get_of_the_absent_is_not_found)
 class FindsAnotherKind(Flawed):
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
         try:
@@ -29,7 +29,7 @@ class FindsAnotherKind(Flawed):
             raise
 
 
-@breaks(FLAWS, laws.lists_are_in_the_order_of_names)
+@breaks(FLAWS, guarantees.lists_are_in_the_order_of_names)
 class ListsInTheOrderOfCreation(Flawed):
     def __init__(self, sound: SqliteStore) -> None:
         super().__init__(sound)
@@ -45,15 +45,15 @@ class ListsInTheOrderOfCreation(Flawed):
         return with_items(page, sorted(page.items, key=lambda item: self.order.index(item.name)))
 
 
-@breaks(FLAWS, laws.lists_are_of_one_kind)
+@breaks(FLAWS, guarantees.lists_are_of_one_kind)
 class ListsRanchesAmongCorrals(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         page = await self.sound.list(kind, **selection)
-        ranches = (await self.sound.list(Ranch)).items if kind is Corral else ()
-        return with_items(page, [*ranches, *page.items])
+        pastures = (await self.sound.list(Pasture)).items if kind is Corral else ()
+        return with_items(page, [*pastures, *page.items])
 
 
-@breaks(FLAWS, laws.lists_are_selected_by_a_label)
+@breaks(FLAWS, guarantees.lists_are_selected_by_a_label)
 class SelectsAllByAnUnknownLabel(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         page, names = await self.sound.list(kind, **selection), self.sound._reader.names
@@ -63,21 +63,21 @@ class SelectsAllByAnUnknownLabel(Flawed):
         return await self.sound.list(kind)
 
 
-@breaks(FLAWS, laws.lists_are_selected_by_all_labels)
+@breaks(FLAWS, guarantees.lists_are_selected_by_all_labels)
 class SelectsByTheFirstLabel(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         labels = dict(list((selection.pop("labels", None) or {}).items())[:1])
         return await self.sound.list(kind, **selection, labels=labels)
 
 
-@breaks(FLAWS, laws.lists_are_selected_by_an_index)
+@breaks(FLAWS, guarantees.lists_are_selected_by_an_index)
 class FindsOneUnderAnIndex(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         page = await self.sound.list(kind, **selection)
         return with_items(page, list(page.items[:1])) if "index" in selection else page
 
 
-@breaks(FLAWS, laws.labels_and_indexes_select_together)
+@breaks(FLAWS, guarantees.labels_and_indexes_select_together)
 class ForgetsTheIndexOverLabels(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         if selection.get("labels"):
@@ -108,20 +108,20 @@ class Remembering(Flawed):
         raise NotImplementedError
 
 
-@breaks(FLAWS, laws.selections_follow_the_labels)
+@breaks(FLAWS, guarantees.selections_follow_the_labels)
 class RemembersLabels(Remembering):
     def former(self, before: Any, after: Any) -> Any:
         return before.metadata.labels if before.metadata.labels and not after.metadata.labels else None
 
 
-@breaks(FLAWS, laws.selections_follow_the_index)
+@breaks(FLAWS, guarantees.selections_follow_the_index)
 class RemembersColours(Remembering):
     def former(self, before: Any, after: Any) -> Any:
         is_recoloured = isinstance(after, Horse) and before.spec.colour != after.spec.colour
         return ("colour", before.spec.colour) if is_recoloured else None
 
 
-@breaks(FLAWS, laws.pages_hold_everything_once)
+@breaks(FLAWS, guarantees.pages_hold_everything_once)
 class EndsWithAnEmptyPage(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         limit = selection.get("limit")
@@ -137,7 +137,7 @@ def replace_next(page: Page[ResourceT], token: str | None) -> Page[ResourceT]:
     return Page(page.items, page.version, token)
 
 
-@breaks(FLAWS, laws.pages_of_a_selection_hold_all_of_it)
+@breaks(FLAWS, guarantees.pages_of_a_selection_hold_all_of_it)
 class ForgetsTheLabelsAfterTheFirstPage(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         if selection.get("after"):
@@ -177,7 +177,7 @@ class Paging(Flawed):
         return page
 
 
-@breaks(FLAWS, laws.pages_go_by_key)
+@breaks(FLAWS, guarantees.pages_go_by_key)
 class PagesByOffset(Paging):
     async def turned(self, kind: type[ResourceT], page: Page[ResourceT], place: Place) -> Page[ResourceT]:
         everything = (await self.sound.list(kind)).items
@@ -185,14 +185,14 @@ class PagesByOffset(Paging):
         return with_items(page, by_offset) if place.pages else page
 
 
-@breaks(FLAWS, laws.pages_have_the_first_pages_version)
+@breaks(FLAWS, guarantees.pages_have_the_first_pages_version)
 class ForgetsTheVersionAfterTwoPages(Paging):
     async def turned(self, kind: type[ResourceT], page: Page[ResourceT], place: Place) -> Page[ResourceT]:
         present = await self.sound.list(kind, limit=1)
         return Page(page.items, present.version, page.next) if place.pages > 1 else page
 
 
-@breaks(FLAWS, laws.a_watch_from_pages_misses_nothing)
+@breaks(FLAWS, guarantees.a_watch_from_pages_misses_nothing)
 class WatchesFromTheLastPage(Paging):
     def watch(self, kind: type[ResourceT], *, since: str, labels: Any = None) -> Any:
         if since in self.later_versions:
@@ -200,7 +200,7 @@ class WatchesFromTheLastPage(Paging):
         return super().watch(kind, since=since, labels=labels)
 
 
-@breaks(FLAWS, laws.an_undeclared_index_is_refused)
+@breaks(FLAWS, guarantees.an_undeclared_index_is_refused)
 class FindsNothingUnderWhatItDoesNotKnow(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         index = selection.get("index")
@@ -209,26 +209,26 @@ class FindsNothingUnderWhatItDoesNotKnow(Flawed):
         return await self.sound.list(kind, **selection)
 
 
-@breaks(FLAWS, laws.a_limit_below_one_is_refused)
+@breaks(FLAWS, guarantees.a_limit_below_one_is_refused)
 class ListsNothingOfNothing(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         page = await self.sound.list(kind, **(selection | {"limit": selection.get("limit") or None}))
         return with_items(page, []) if selection.get("limit") == 0 else page
 
 
-@breaks(FLAWS, laws.a_limit_below_one_is_refused)
+@breaks(FLAWS, guarantees.a_limit_below_one_is_refused)
 class RendersAllOfNothing(Flawed):
     async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:
         limit = selection.pop("limit", None)
         return await self.sound.list_views(kind, view, **selection, limit=limit if limit and limit > 0 else None)
 
 
-@breaks(FLAWS, laws.a_nonsense_token_is_refused)
+@breaks(FLAWS, guarantees.a_nonsense_token_is_refused)
 class BeginsAgainOnNonsense(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         try:
             return await self.sound.list(kind, **selection)
-        except Invalid as refusal:
-            if refusal.field != "continue":
+        except Invalid as rejection:
+            if rejection.field != "continue":
                 raise
             return await self.sound.list(kind, **(selection | {"after": None}))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from remuda.store.objects import ResourceT
 from tests.kit.proofs.store_contract.backends import rewrite, stored_document
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import merges as laws
+from tests.kit.proofs.store_contract.guarantees import merges as guarantees
 from tests.kit.proofs.store_contract.harness import UNKNOWN_FIELD
 from tests.kit.proofs.store_contract.steps import with_metadata, with_spec
 from tests.kit.sample_kinds import Horse, HorseSpec, HorseStatus
@@ -47,17 +47,17 @@ class LosesOnUpdate(Flawed):
         await self.scrub(updated, losing(self.lost))
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_an_update)
+@breaks(FLAWS, guarantees.unknown_fields_survive_an_update)
 class LosesFieldsOfTheSpec(LosesOnUpdate):
     lost = ("spec",)
 
 
-@breaks(FLAWS, laws.unknown_fields_of_the_status_survive_an_update)
+@breaks(FLAWS, guarantees.unknown_fields_of_the_status_survive_an_update)
 class LosesFieldsOfTheStatus(LosesOnUpdate):
     lost = ("status",)
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_a_default)
+@breaks(FLAWS, guarantees.unknown_fields_survive_a_default)
 class LosesFieldsOfADefault(LosesOnUpdate):
     lost = ("spec",)
 
@@ -65,7 +65,7 @@ class LosesFieldsOfADefault(LosesOnUpdate):
         return updated.spec == HorseSpec() and self.stored(updated) is not None
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_inside_a_struct)
+@breaks(FLAWS, guarantees.unknown_fields_survive_inside_a_struct)
 class LosesFieldsOfStructs(LosesOnUpdate):
     lost = ("spec", "saddle")
 
@@ -73,7 +73,7 @@ class LosesFieldsOfStructs(LosesOnUpdate):
         return updated.spec.saddle is not None
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_inside_a_map)
+@breaks(FLAWS, guarantees.unknown_fields_survive_inside_a_map)
 class LosesFieldsOfMapValues(LosesOnUpdate):
     lost = ("spec", "spareSaddles", "old")
 
@@ -81,7 +81,7 @@ class LosesFieldsOfMapValues(LosesOnUpdate):
         return "old" in updated.spec.spare_saddles
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_inside_a_keyed_list)
+@breaks(FLAWS, guarantees.unknown_fields_survive_inside_a_keyed_list)
 class LosesFieldsOfItems(LosesOnUpdate):
     async def lose(self, updated: Horse) -> None:
         spec = stored_document(self.sound, Horse, updated.name)["spec"]
@@ -104,17 +104,17 @@ class LosesOnStatus(Flawed):
         await self.scrub(placed, losing(self.lost))
 
 
-@breaks(FLAWS, laws.unknown_fields_of_the_spec_survive_a_status)
+@breaks(FLAWS, guarantees.unknown_fields_of_the_spec_survive_a_status)
 class StatusLosesFieldsOfTheSpec(LosesOnStatus):
     lost = ("spec",)
 
 
-@breaks(FLAWS, laws.unknown_fields_of_the_status_survive_a_status)
+@breaks(FLAWS, guarantees.unknown_fields_of_the_status_survive_a_status)
 class StatusLosesFieldsOfTheStatus(LosesOnStatus):
     lost = ("status",)
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_inside_a_condition)
+@breaks(FLAWS, guarantees.unknown_fields_survive_inside_a_condition)
 class StatusLosesFieldsOfConditions(LosesOnStatus):
     async def lose(self, placed: Horse) -> None:
         status = stored_document(self.sound, Horse, placed.name)["status"]
@@ -122,7 +122,7 @@ class StatusLosesFieldsOfConditions(LosesOnStatus):
             await self.scrub(placed, {"status": {"conditions": tamed(status["conditions"])}})
 
 
-@breaks(FLAWS, laws.unknown_fields_survive_the_mark)
+@breaks(FLAWS, guarantees.unknown_fields_survive_the_mark)
 class TheMarkLosesFields(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         marked = await self.sound.delete(kind, name, **options)
@@ -144,32 +144,32 @@ class RewritesHorses(Flawed):
         raise NotImplementedError
 
 
-@breaks(FLAWS, laws.a_cleared_field_is_gone)
+@breaks(FLAWS, guarantees.a_cleared_field_is_gone)
 class CannotClearAField(RewritesHorses):
     def instead(self, stored: Horse, wanted: Horse) -> Any:
         return with_spec(wanted, saddle=wanted.spec.saddle or stored.spec.saddle)
 
 
-@breaks(FLAWS, laws.maps_are_merged_by_key)
+@breaks(FLAWS, guarantees.maps_are_merged_by_key)
 class CannotRemoveAKey(RewritesHorses):
     def instead(self, stored: Horse, wanted: Horse) -> Any:
         return with_spec(wanted, feed={**stored.spec.feed, **wanted.spec.feed})
 
 
-@breaks(FLAWS, laws.labels_are_merged_by_key)
+@breaks(FLAWS, guarantees.labels_are_merged_by_key)
 class CannotRemoveOneOfManyLabels(RewritesHorses):
     def instead(self, stored: Horse, wanted: Horse) -> Any:
         old, new = stored.metadata.labels, wanted.metadata.labels
         return with_metadata(wanted, labels=old) if new and new.items() < old.items() else wanted
 
 
-@breaks(FLAWS, laws.plain_lists_are_replaced)
+@breaks(FLAWS, guarantees.plain_lists_are_replaced)
 class AppendsToLists(RewritesHorses):
     def instead(self, stored: Horse, wanted: Horse) -> Any:
         return with_spec(wanted, nicknames=tuple(dict.fromkeys(stored.spec.nicknames + wanted.spec.nicknames)))
 
 
-@breaks(FLAWS, laws.keyed_lists_have_the_wanted_items)
+@breaks(FLAWS, guarantees.keyed_lists_have_the_wanted_items)
 class CannotRemoveAnItem(RewritesHorses):
     def instead(self, stored: Horse, wanted: Horse) -> Any:
         hooves = {shoe.hoof for shoe in wanted.spec.shoes}
@@ -177,13 +177,13 @@ class CannotRemoveAnItem(RewritesHorses):
         return with_spec(wanted, shoes=wanted.spec.shoes + left)
 
 
-@breaks(FLAWS, laws.secrets_are_sealed)
+@breaks(FLAWS, guarantees.secrets_are_sealed)
 class StoresSecretsInTheClear(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         created = await self.sound.create(resource, **options)
         if isinstance(created, Horse) and created.spec.brand is not None:
             clear = {"spec": {"brand": created.spec.brand.reveal()}}
-            await rewrite(self.sound, Horse, created.name, clear, read_anew=False)
+            await rewrite(self.sound, Horse, created.name, clear, read_again=False)
         return replace(created)
 
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:

@@ -6,7 +6,7 @@ from typing import Any
 from remuda.kernel.errors import OwnerRejected
 from remuda.store.objects import FOREGROUND, Resource, ResourceT
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import owners as laws
+from tests.kit.proofs.store_contract.guarantees import owners as guarantees
 from tests.kit.proofs.store_contract.steps import with_metadata
 
 FLAWS: list[Flaw] = []
@@ -25,20 +25,20 @@ class ForgetsChildren(Flawed):
         raise NotImplementedError
 
 
-@breaks(FLAWS, laws.children_go_with_their_owner)
+@breaks(FLAWS, guarantees.children_go_with_their_owner)
 class ForgetsAllButTheFirstChild(ForgetsChildren):
     def forgotten(self, owner: Resource) -> Iterable[Resource]:
         children = self.children(owner)
         return [child for child in children[1:] if type(child) is type(children[0])]
 
 
-@breaks(FLAWS, laws.grandchildren_go_with_their_owner)
+@breaks(FLAWS, guarantees.grandchildren_go_with_their_owner)
 class ForgetsGrandchildren(ForgetsChildren):
     def forgotten(self, owner: Resource) -> Iterable[Resource]:
         return [grandchild for child in self.children(owner) for grandchild in self.children(child)]
 
 
-@breaks(FLAWS, laws.a_shared_child_goes_with_its_last_owner)
+@breaks(FLAWS, guarantees.a_shared_child_goes_with_its_last_owner)
 class TakesSharedChildrenAlong(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         owner = self.find(kind, name)
@@ -49,7 +49,7 @@ class TakesSharedChildrenAlong(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.the_owner_goes_last)
+@breaks(FLAWS, guarantees.the_owner_goes_last)
 class LetsTheOwnerGoFirst(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         left = await self.sound.delete(kind, name, **options)
@@ -60,7 +60,7 @@ class LetsTheOwnerGoFirst(Flawed):
 
 
 class TakesOrphans(Flawed):
-    """Takes a child whose owner it should refuse."""
+    """Takes a child whose owner it should reject."""
 
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
@@ -77,25 +77,25 @@ class TakesOrphans(Flawed):
         raise NotImplementedError
 
 
-@breaks(FLAWS, laws.no_child_of_a_dying_owner_lasts)
+@breaks(FLAWS, guarantees.no_child_of_a_dying_owner_lasts)
 class TakesChildrenOfTheDying(TakesOrphans):
     def takes(self, owner: Resource | None) -> bool:
         return owner is not None and owner.is_deleting
 
 
-@breaks(FLAWS, laws.no_child_of_an_absent_owner_lasts)
+@breaks(FLAWS, guarantees.no_child_of_an_absent_owner_lasts)
 class TakesChildrenOfTheAbsent(TakesOrphans):
     def takes(self, owner: Resource | None) -> bool:
         return owner is None
 
 
-@breaks(FLAWS, laws.no_child_of_another_incarnation_lasts)
+@breaks(FLAWS, guarantees.no_child_of_another_incarnation_lasts)
 class KnowsOwnersByName(TakesOrphans):
     def takes(self, owner: Resource | None) -> bool:
         return owner is not None and not owner.is_deleting
 
 
-@breaks(FLAWS, laws.a_disowned_child_stays)
+@breaks(FLAWS, guarantees.a_disowned_child_stays)
 class NeverDisowns(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)

@@ -7,7 +7,7 @@ from remuda.store.contract import Change, Dependency, Event, Page, View
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import reads as laws
+from tests.kit.proofs.store_contract.guarantees import reads as guarantees
 
 FLAWS: list[Flaw] = []
 
@@ -30,7 +30,7 @@ class Hasty(Flawed):
                 self.unseen[name] = before
 
 
-@breaks(FLAWS, laws.you_read_your_own_writes)
+@breaks(FLAWS, guarantees.you_read_your_own_writes)
 class ReadsBeforeTheLastStatus(Hasty):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         write = self.sound.update_status(resource, **options)
@@ -42,7 +42,7 @@ class ReadsBeforeTheLastStatus(Hasty):
         return before if before is not None else await self.sound.get(kind, name)
 
 
-@breaks(FLAWS, laws.you_list_your_own_writes)
+@breaks(FLAWS, guarantees.you_list_your_own_writes)
 class ListsBeforeTheLastCreate(Hasty):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         written: ResourceT = await self.observed(None, self.sound.create(resource, **options), resource.name)
@@ -72,7 +72,7 @@ class Rendering(Flawed):
         return await self.sound.delete(kind, name, **options)
 
 
-@breaks(FLAWS, laws.a_view_follows_its_object)
+@breaks(FLAWS, guarantees.a_view_follows_its_object)
 class KeepsAView(Rendering):
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
         if name not in self.views:
@@ -80,7 +80,7 @@ class KeepsAView(Rendering):
         return self.views[name]
 
 
-@breaks(FLAWS, laws.listed_names_are_those_of_the_list)
+@breaks(FLAWS, guarantees.listed_names_are_those_of_the_list)
 class NamesWhatNobodyAskedFor(Flawed):
     """Names what is there, whatever was asked for."""
 
@@ -88,7 +88,7 @@ class NamesWhatNobodyAskedFor(Flawed):
         return await self.sound.list_names(kind, limit=selection.get("limit"), after=selection.get("after"))
 
 
-@breaks(FLAWS, laws.listed_views_follow_their_objects)
+@breaks(FLAWS, guarantees.listed_views_follow_their_objects)
 class KeepsListedViews(Rendering):
     async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:
         page = await self.sound.list(kind, **selection)
@@ -97,7 +97,7 @@ class KeepsListedViews(Rendering):
         return Page([self.views[item.name] for item in page.items], page.version, page.next)
 
 
-@breaks(FLAWS, laws.reads_are_never_older_than_events)
+@breaks(FLAWS, guarantees.reads_are_never_older_than_events)
 class ListsTheStateBeforeTheEvent(Flawed):
     def __init__(self, sound: SqliteStore) -> None:
         super().__init__(sound)
@@ -119,8 +119,8 @@ def are_kinds(parts: Iterable[Dependency] | None) -> bool:
     return parts is not None and all(isinstance(part, type) for part in parts)
 
 
-@breaks(FLAWS, laws.a_stamp_moves_with_every_write)
-class StampsNoStatus(Flawed):
+@breaks(FLAWS, guarantees.a_change_counter_moves_with_every_write)
+class CountsNoStatus(Flawed):
     """Takes a status for nothing that a view could show."""
 
     def __init__(self, sound: SqliteStore) -> None:
@@ -137,24 +137,24 @@ class StampsNoStatus(Flawed):
         return self.sound.change_counter(dependencies) - (self.overlooked if are_kinds(dependencies) else 0)
 
 
-@breaks(FLAWS, laws.a_stamp_stays_while_nothing_is_written)
-class StampsEveryKind(Flawed):
-    """Has one stamp for all kinds."""
+@breaks(FLAWS, guarantees.a_change_counter_stays_while_nothing_is_written)
+class CountsEveryKind(Flawed):
+    """Has one change counter for all kinds."""
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self.sound.change_counter(None if are_kinds(dependencies) else dependencies)
 
 
-@breaks(FLAWS, laws.a_stamp_of_a_part_moves_with_what_is_or_was_in_it)
-class StampsNoPart(Flawed):
+@breaks(FLAWS, guarantees.a_change_counter_of_a_part_moves_with_what_is_or_was_in_it)
+class CountsNoPart(Flawed):
     """Knows kinds alone, and takes a part of one for nothing."""
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self.sound.change_counter(dependencies and [part for part in dependencies if isinstance(part, type)])
 
 
-@breaks(FLAWS, laws.a_stamp_of_a_part_stays_while_others_are_written)
-class StampsWholeKinds(Flawed):
+@breaks(FLAWS, guarantees.a_change_counter_of_a_part_stays_while_others_are_written)
+class CountsWholeKinds(Flawed):
     """Takes a part for all of its kind."""
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:

@@ -10,7 +10,7 @@ from remuda.store.lifecycle import with_desired, with_status
 from remuda.store.objects import ResourceT
 from remuda.store.validation import check_resource, check_size, check_status
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
-from tests.kit.proofs.store_contract.guarantees import updates as laws
+from tests.kit.proofs.store_contract.guarantees import updates as guarantees
 from tests.kit.proofs.store_contract.steps import with_metadata
 
 FLAWS: list[Flaw] = []
@@ -24,7 +24,7 @@ def part(resource: Any, name: str) -> Any:
     return getattr(resource, name, None)
 
 
-@breaks(FLAWS, laws.update_writes_metadata_and_spec)
+@breaks(FLAWS, guarantees.update_writes_metadata_and_spec)
 class ForgetsAnnotationsOverASpec(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
@@ -33,7 +33,7 @@ class ForgetsAnnotationsOverASpec(Flawed):
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.update_keeps_status)
+@breaks(FLAWS, guarantees.update_keeps_status)
 class UpdatesTheStatusToo(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         updated = await self.sound.update(resource, **options)
@@ -42,7 +42,7 @@ class UpdatesTheStatusToo(Flawed):
         return await self.sound.update_status(replace(updated, status=part(resource, "status")))
 
 
-@breaks(FLAWS, laws.update_status_writes_status)
+@breaks(FLAWS, guarantees.update_status_writes_status)
 class ForgetsThePlaceOverConditions(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         status = part(resource, "status")
@@ -51,7 +51,7 @@ class ForgetsThePlaceOverConditions(Flawed):
         return await self.sound.update_status(resource, **options)
 
 
-@breaks(FLAWS, laws.update_status_keeps_the_rest)
+@breaks(FLAWS, guarantees.update_status_keeps_the_rest)
 class UpdatesTheSpecToo(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         placed = await self.sound.update_status(resource, **options)
@@ -60,7 +60,7 @@ class UpdatesTheSpecToo(Flawed):
         return await self.sound.update(replace(placed, spec=part(resource, "spec")))
 
 
-@breaks(FLAWS, laws.a_stale_update_conflicts)
+@breaks(FLAWS, guarantees.a_stale_update_conflicts)
 class RedoesAStaleUpdate(Flawed):
     """Of one who writes alone, and without records."""
 
@@ -82,7 +82,7 @@ class RedoesAStaleUpdate(Flawed):
             self.writing -= 1
 
 
-@breaks(FLAWS, laws.a_stale_status_conflicts)
+@breaks(FLAWS, guarantees.a_stale_status_conflicts)
 class RedoesAStaleStatus(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
@@ -97,7 +97,7 @@ class RedoesAStaleStatus(Flawed):
                 raise conflict from None
 
 
-@breaks(FLAWS, laws.a_stale_update_conflicts_before_nothing_changed)
+@breaks(FLAWS, guarantees.a_stale_update_conflicts_before_nothing_changed)
 class SeesFirstThatNothingChanged(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
@@ -108,7 +108,7 @@ class SeesFirstThatNothingChanged(Flawed):
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_status_conflicts_before_nothing_changed)
+@breaks(FLAWS, guarantees.a_stale_status_conflicts_before_nothing_changed)
 class SeesFirstThatNoStatusChanged(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
@@ -117,8 +117,8 @@ class SeesFirstThatNoStatusChanged(Flawed):
         return await self.sound.update_status(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_update_conflicts_before_references_are_judged)
-class JudgesReferencesFirst(Flawed):
+@breaks(FLAWS, guarantees.a_stale_update_conflicts_before_references_are_checked)
+class ChecksReferencesFirst(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         for target, name in self.registry.of(type(resource)).targets(resource):
             if self.find(self.registry.named(target).type, name) is None:
@@ -126,36 +126,36 @@ class JudgesReferencesFirst(Flawed):
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_update_conflicts_before_it_is_checked)
+@breaks(FLAWS, guarantees.a_stale_update_conflicts_before_it_is_checked)
 class ChecksFirst(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         check_resource(self.registry.of(type(resource)), resource)
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_update_conflicts_before_it_is_checked)
+@breaks(FLAWS, guarantees.a_stale_update_conflicts_before_it_is_checked)
 class MeasuresFirst(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         check_size(msgspec.json.encode(resource, enc_hook=str))
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_status_conflicts_before_it_is_checked)
+@breaks(FLAWS, guarantees.a_stale_status_conflicts_before_it_is_checked)
 class ChecksTheStatusFirst(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         check_status(self.registry.of(type(resource)), resource)
         return await self.sound.update_status(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_status_conflicts_before_it_is_checked)
+@breaks(FLAWS, guarantees.a_stale_status_conflicts_before_it_is_checked)
 class MeasuresTheStatusFirst(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         check_size(msgspec.json.encode(resource, enc_hook=str))
         return await self.sound.update_status(resource, **options)
 
 
-@breaks(FLAWS, laws.a_stale_update_conflicts_before_late_finalizers_are_judged)
-class JudgesFinalizersFirst(Flawed):
+@breaks(FLAWS, guarantees.a_stale_update_conflicts_before_late_finalizers_are_checked)
+class ChecksFinalizersFirst(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
         if stored is not None:
@@ -163,7 +163,7 @@ class JudgesFinalizersFirst(Flawed):
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.one_of_many_writers_wins)
+@breaks(FLAWS, guarantees.one_of_many_writers_wins)
 class LetsTheLastOfManyWin(Flawed):
     writing = 0
 
@@ -180,7 +180,7 @@ class LetsTheLastOfManyWin(Flawed):
             self.writing -= 1
 
 
-@breaks(FLAWS, laws.update_of_the_absent_is_not_found)
+@breaks(FLAWS, guarantees.update_of_the_absent_is_not_found)
 class CreatesWhatIsUpdated(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
@@ -189,7 +189,7 @@ class CreatesWhatIsUpdated(Flawed):
             return await self.sound.create(resource)
 
 
-@breaks(FLAWS, laws.update_status_of_the_absent_is_not_found)
+@breaks(FLAWS, guarantees.update_status_of_the_absent_is_not_found)
 class IgnoresTheStatusOfTheAbsent(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
@@ -208,17 +208,17 @@ class WritesWithoutChange(Flawed):
         return await self.force(updated) if updated == before and is_ours else updated
 
 
-@breaks(FLAWS, laws.an_update_without_change_is_no_write)
+@breaks(FLAWS, guarantees.an_update_without_change_is_no_write)
 class WritesAnUpdateWithoutChange(WritesWithoutChange):
     has_secret = False
 
 
-@breaks(FLAWS, laws.the_same_secret_again_is_no_write)
+@breaks(FLAWS, guarantees.the_same_secret_again_is_no_write)
 class WritesTheSameSecretAgain(WritesWithoutChange):
     has_secret = True
 
 
-@breaks(FLAWS, laws.a_status_without_change_is_no_write)
+@breaks(FLAWS, guarantees.a_status_without_change_is_no_write)
 class WritesAStatusWithoutChange(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
@@ -226,7 +226,7 @@ class WritesAStatusWithoutChange(Flawed):
         return await self.amend(placed, placed) if placed == before else placed
 
 
-@breaks(FLAWS, laws.a_refused_write_is_no_write)
+@breaks(FLAWS, guarantees.a_refused_write_is_no_write)
 class NotesARefusedCreate(Flawed):
     async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
@@ -238,17 +238,17 @@ class NotesARefusedCreate(Flawed):
             raise
 
 
-@breaks(FLAWS, laws.generation_moves_with_the_spec)
+@breaks(FLAWS, guarantees.generation_moves_with_the_spec)
 class KeepsTheGenerationOfRanches(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
         only_spec = stored is not None and resource.metadata == stored.metadata
-        if only_spec and type(resource).__name__ == "Ranch" and part(stored, "spec") != part(resource, "spec"):
+        if only_spec and type(resource).__name__ == "Pasture" and part(stored, "spec") != part(resource, "spec"):
             return await self.force_update(resource)
         return await self.sound.update(resource, **options)
 
 
-@breaks(FLAWS, laws.generation_stays_when_metadata_changes)
+@breaks(FLAWS, guarantees.generation_stays_when_metadata_changes)
 class CountsLabelsAsIntent(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
@@ -260,7 +260,7 @@ class CountsLabelsAsIntent(Flawed):
         return await self.force(with_metadata(updated, generation=updated.metadata.generation + 1))
 
 
-@breaks(FLAWS, laws.generation_stays_when_status_changes)
+@breaks(FLAWS, guarantees.generation_stays_when_status_changes)
 class CountsStatusAsIntent(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)

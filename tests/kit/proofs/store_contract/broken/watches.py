@@ -13,9 +13,9 @@ from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
 from tests.kit.proofs.store_contract.guarantees import streams
-from tests.kit.proofs.store_contract.guarantees import watches as laws
+from tests.kit.proofs.store_contract.guarantees import watches as guarantees
 from tests.kit.proofs.store_contract.harness import A_WHILE_S
-from tests.kit.sample_kinds import Corral, Horse, Ranch, RanchSpec
+from tests.kit.sample_kinds import Corral, Horse, Pasture, PastureSpec
 
 FLAWS: list[Flaw] = []
 
@@ -41,19 +41,19 @@ class Observing(Flawed):
         return bool(before.metadata.annotations != after.metadata.annotations)
 
 
-@breaks(FLAWS, laws.a_watch_shows_every_change)
+@breaks(FLAWS, guarantees.a_watch_shows_every_change)
 class HidesAnnotations(Observing):
     def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
         return [] if event.version in self.peculiar else [event]
 
 
-@breaks(FLAWS, laws.a_watch_shows_each_change_once)
+@breaks(FLAWS, guarantees.a_watch_shows_each_change_once)
 class ShowsAnnotationsTwice(Observing):
     def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
         return [event, event] if event.version in self.peculiar else [event]
 
 
-@breaks(FLAWS, laws.a_watch_keeps_the_order)
+@breaks(FLAWS, guarantees.a_watch_keeps_the_order)
 class ShowsAnnotationsLate(Observing):
     late: tuple[Any, ...] = ()
 
@@ -65,27 +65,27 @@ class ShowsAnnotationsLate(Observing):
         return [event, *late]
 
 
-@breaks(FLAWS, laws.a_change_carries_the_object)
+@breaks(FLAWS, guarantees.a_change_carries_the_object)
 class CarriesNoSpec(Flawed):
     def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
-        if isinstance(event, Change) and event.type == "added" and isinstance(event.resource, Ranch):
-            return [Change("added", event.version, replace(event.resource, spec=RanchSpec()))]
+        if isinstance(event, Change) and event.type == "added" and isinstance(event.resource, Pasture):
+            return [Change("added", event.version, replace(event.resource, spec=PastureSpec()))]
         return [event]
 
 
-@breaks(FLAWS, laws.a_watch_waits_for_the_next_change)
+@breaks(FLAWS, guarantees.a_watch_waits_for_the_next_change)
 class FallsAsleep(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         loop = asyncio.get_running_loop()
         asked = loop.time()
         async for event in super().watch(kind, since=since, labels=labels):
-            if kind is Ranch and not labels and loop.time() > asked + A_WHILE_S / 2:
+            if kind is Pasture and not labels and loop.time() > asked + A_WHILE_S / 2:
                 await loop.create_future()
             yield event
             asked = loop.time()
 
 
-@breaks(FLAWS, laws.a_watch_can_be_resumed_after_each_change)
+@breaks(FLAWS, guarantees.a_watch_can_be_resumed_after_each_change)
 class RepeatsTheLastChange(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
         return bool(before.spec != after.spec and before.metadata.labels != after.metadata.labels)
@@ -95,23 +95,23 @@ class RepeatsTheLastChange(Observing):
         return super().watch(kind, since=since, labels=labels)
 
 
-@breaks(FLAWS, laws.a_watch_is_of_one_kind)
+@breaks(FLAWS, guarantees.a_watch_is_of_one_kind)
 class ShowsCorralsAmongRanches(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         for corral in (await self.sound.list(Corral)).items:
-            if kind is Ranch and int(corral.version) > int(since):
+            if kind is Pasture and int(corral.version) > int(since):
                 yield Change("added", corral.version, corral)
         async for event in super().watch(kind, since=since, labels=labels):
             yield event
 
 
-@breaks(FLAWS, laws.a_filtered_watch_shows_what_carries_its_labels)
+@breaks(FLAWS, guarantees.a_filtered_watch_shows_what_carries_its_labels)
 class FiltersByTheFirstLabel(Flawed):
     def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
         return super().watch(kind, since=since, labels=dict(list((labels or {}).items())[:1]))
 
 
-@breaks(FLAWS, laws.what_enters_the_filter_is_added)
+@breaks(FLAWS, guarantees.what_enters_the_filter_is_added)
 class ShowsWhatEntersAsModified(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
         return not before.metadata.labels and bool(after.metadata.labels)
@@ -122,7 +122,7 @@ class ShowsWhatEntersAsModified(Observing):
         return [event]
 
 
-@breaks(FLAWS, laws.what_leaves_the_filter_is_deleted)
+@breaks(FLAWS, guarantees.what_leaves_the_filter_is_deleted)
 class HidesWhatLeaves(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
         return not after.metadata.labels and bool(before.metadata.labels) and before.spec == after.spec
@@ -131,7 +131,7 @@ class HidesWhatLeaves(Observing):
         return [] if event.version in self.peculiar else [event]
 
 
-@breaks(FLAWS, laws.what_leaves_the_filter_carries_its_last_match)
+@breaks(FLAWS, guarantees.what_leaves_the_filter_carries_its_last_match)
 class CarriesWhatNoLongerMatches(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
         return not after.metadata.labels and before.spec != after.spec
@@ -143,15 +143,15 @@ class CarriesWhatNoLongerMatches(Observing):
         return [event]
 
 
-@breaks(FLAWS, laws.a_change_of_labels_carries_the_state_before)
+@breaks(FLAWS, guarantees.a_change_of_labels_carries_the_state_before)
 class ForgetsTheLabelsBefore(Flawed):
     def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
-        if isinstance(event, Change) and isinstance(event.resource, Ranch):
+        if isinstance(event, Change) and isinstance(event.resource, Pasture):
             return [Change(event.type, event.version, event.resource)]
         return [event]
 
 
-@breaks(FLAWS, laws.a_change_of_an_index_carries_the_state_before)
+@breaks(FLAWS, guarantees.a_change_of_an_index_carries_the_state_before)
 class ForgetsTheColourBefore(Flawed):
     def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
         if isinstance(event, Change) and isinstance(event.resource, Horse):
@@ -159,7 +159,7 @@ class ForgetsTheColourBefore(Flawed):
         return [event]
 
 
-@breaks(FLAWS, laws.what_leaves_the_filter_with_its_last_write_is_deleted)
+@breaks(FLAWS, guarantees.what_leaves_the_filter_with_its_last_write_is_deleted)
 class HidesWhatLeavesWithItsLastWrite(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
         return bool(before.is_deleting and before.metadata.labels != after.metadata.labels)
@@ -169,11 +169,11 @@ class HidesWhatLeavesWithItsLastWrite(Observing):
 
 
 class BookmarksRanches(Flawed):
-    """Bookmarks a watch of ranches in its own way."""
+    """Bookmarks a watch of pastures in its own way."""
 
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         async for event in super().watch(kind, since=since, labels=labels):
-            is_ours = kind is Ranch and isinstance(event, Bookmark)
+            is_ours = kind is Pasture and isinstance(event, Bookmark)
             for shown in self.instead(event.version, since) if is_ours else [event]:
                 yield shown
 
@@ -181,28 +181,28 @@ class BookmarksRanches(Flawed):
         raise NotImplementedError
 
 
-@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
+@breaks(FLAWS, guarantees.bookmarks_come_and_can_be_resumed_from)
 class SendsNoBookmarks(BookmarksRanches):
     def instead(self, version: str, since: str) -> Iterable[Bookmark]:
         del version, since
         return []
 
 
-@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
+@breaks(FLAWS, guarantees.bookmarks_come_and_can_be_resumed_from)
 class BookmarksTheBeginning(BookmarksRanches):
     def instead(self, version: str, since: str) -> Iterable[Bookmark]:
         del version
         return [Bookmark(since)]
 
 
-@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
+@breaks(FLAWS, guarantees.bookmarks_come_and_can_be_resumed_from)
 class BookmarksTooFarAhead(BookmarksRanches):
     def instead(self, version: str, since: str) -> Iterable[Bookmark]:
         del since
         return [Bookmark(str(int(version) + 2))]
 
 
-@breaks(FLAWS, laws.a_version_that_is_too_old_is_gone)
+@breaks(FLAWS, guarantees.a_version_that_is_too_old_is_gone)
 class BeginsLaterThanAsked(Flawed):
     def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
         if since.isdecimal() and int(since) < self.sound._reader.feed(self.registry.of(kind)).floor:
@@ -210,7 +210,7 @@ class BeginsLaterThanAsked(Flawed):
         return super().watch(kind, since=since, labels=labels)
 
 
-@breaks(FLAWS, laws.a_reader_that_is_too_slow_is_gone)
+@breaks(FLAWS, guarantees.a_reader_that_is_too_slow_is_gone)
 class SkipsForTheSlow(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         shown = 0
@@ -227,7 +227,7 @@ class SkipsForTheSlow(Flawed):
                 yield event
 
 
-@breaks(FLAWS, laws.a_reader_that_is_too_slow_is_gone)
+@breaks(FLAWS, guarantees.a_reader_that_is_too_slow_is_gone)
 class NeverGivesUpTheSlow(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         shown = ""
@@ -243,7 +243,7 @@ class NeverGivesUpTheSlow(Flawed):
                     yield Change("added", item.version, item)
 
 
-@breaks(FLAWS, laws.a_quiet_kind_loses_no_history)
+@breaks(FLAWS, guarantees.a_quiet_kind_loses_no_history)
 class ForgetsAllKindsAlike(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         if since.isdecimal() and int(since) < self.sound._writer.floor:
@@ -252,8 +252,8 @@ class ForgetsAllKindsAlike(Flawed):
             yield event
 
 
-@breaks(FLAWS, laws.a_version_ahead_is_waited_for)
-class HasNoPatience(Flawed):
+@breaks(FLAWS, guarantees.a_version_ahead_is_waited_for)
+class GivesUpAtOnce(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         if since.isdecimal() and int(since) > self.sound._writer.version:
             raise Gone(kind.__name__, since)
@@ -261,7 +261,7 @@ class HasNoPatience(Flawed):
             yield event
 
 
-@breaks(FLAWS, laws.a_version_ahead_is_waited_for)
+@breaks(FLAWS, guarantees.a_version_ahead_is_waited_for)
 class BeginsBeforeTheVersionCame(Flawed):
     def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
         if since.isdecimal() and int(since) == self.sound._writer.version + 1:
@@ -269,7 +269,7 @@ class BeginsBeforeTheVersionCame(Flawed):
         return super().watch(kind, since=since, labels=labels)
 
 
-@breaks(FLAWS, laws.a_version_that_never_comes_is_gone)
+@breaks(FLAWS, guarantees.a_version_that_never_comes_is_gone)
 class WaitsForEver(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         try:
@@ -281,14 +281,14 @@ class WaitsForEver(Flawed):
             await asyncio.get_running_loop().create_future()
 
 
-@breaks(FLAWS, laws.a_nonsense_version_is_refused)
+@breaks(FLAWS, guarantees.a_nonsense_version_is_refused)
 class BeginsAnywhereOnNonsense(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         try:
             async for event in super().watch(kind, since=since, labels=labels):
                 yield event
-        except Invalid as refusal:
-            if refusal.field != "resourceVersion":
+        except Invalid as rejection:
+            if rejection.field != "resourceVersion":
                 raise
             yield Bookmark(str(self.sound._writer.version))
 

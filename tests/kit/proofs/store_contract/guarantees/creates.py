@@ -8,21 +8,21 @@ from remuda.kernel.errors import AlreadyExists
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import gone, refused, request_deletion, with_metadata
-from tests.kit.sample_kinds import Horse, HorseSpec, HorseStatus, Ranch, corral, horse, ranch
+from tests.kit.sample_kinds import Horse, HorseSpec, HorseStatus, Pasture, corral, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
 
 @guarantee(GUARANTEES, "Create fails with AlreadyExists on a taken name, and leaves alone what has it.")
-async def create_refuses_a_taken_name(harness: Harness) -> None:
-    await harness.store.create(ranch("home", acres=1))
-    await refused(AlreadyExists, harness.store.create(ranch("home", acres=2)))
-    assert (await harness.store.get(Ranch, "home")).spec.acres == 1
+async def create_rejects_a_taken_name(harness: Harness) -> None:
+    await harness.store.create(pasture("home", acres=1))
+    await refused(AlreadyExists, harness.store.create(pasture("home", acres=2)))
+    assert (await harness.store.get(Pasture, "home")).spec.acres == 1
 
 
 @guarantee(GUARANTEES, "A name is taken within its kind alone.")
 async def kinds_do_not_share_names(harness: Harness) -> None:
-    await harness.store.create(ranch("home"))
+    await harness.store.create(pasture("home"))
     assert (await harness.store.create(corral("home"))).name == "home"
 
 
@@ -38,23 +38,23 @@ async def create_returns_what_is_stored(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "Create stores no status of the caller's.")
 async def create_stores_no_status(harness: Harness) -> None:
-    wanted = replace(horse("bella"), status=HorseStatus(place="meadow"))
+    wanted = replace(horse("bella"), status=HorseStatus(place="prairie"))
     assert (await harness.store.create(wanted)).status.place == ""
     assert (await harness.store.get(Horse, "bella")).status.place == ""
 
 
 @guarantee(GUARANTEES, "Create stores no uid of the caller's.")
 async def create_gives_a_uid_of_its_own(harness: Harness) -> None:
-    created = await harness.store.create(with_metadata(ranch("home"), uid="mine"))
+    created = await harness.store.create(with_metadata(pasture("home"), uid="mine"))
     assert created.uid not in {"mine", ""}
 
 
-@guarantee(GUARANTEES, "An object made again under its old name is another incarnation: it has another uid.")
+@guarantee(GUARANTEES, "An object recreated under its old name is another incarnation: it has another uid.")
 async def each_incarnation_has_a_uid_of_its_own(harness: Harness) -> None:
-    first = await harness.store.create(ranch("home"))
+    first = await harness.store.create(pasture("home"))
     await request_deletion(harness, first)
     await gone(harness, first)
-    second = await harness.store.create(ranch("home"))
+    second = await harness.store.create(pasture("home"))
     assert second.uid != first.uid
 
 
@@ -62,7 +62,7 @@ async def each_incarnation_has_a_uid_of_its_own(harness: Harness) -> None:
 async def create_fills_in_what_callers_may_not_set(harness: Harness) -> None:
     never = datetime(1970, 1, 1, tzinfo=UTC)
     claim = {"generation": 7, "creation_timestamp": never, "deletion_timestamp": never, "resource_version": "7"}
-    metadata = (await harness.store.create(with_metadata(ranch("home"), **claim))).metadata
+    metadata = (await harness.store.create(with_metadata(pasture("home"), **claim))).metadata
     assert (metadata.generation, metadata.deletion_timestamp) == (1, None)
     assert metadata.creation_timestamp not in {never, None}
     assert metadata.resource_version not in {"7", ""}

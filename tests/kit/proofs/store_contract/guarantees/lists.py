@@ -13,34 +13,34 @@ from tests.kit.proofs.store_contract.steps import (
     with_metadata,
     with_spec,
 )
-from tests.kit.sample_kinds import Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
+from tests.kit.sample_kinds import Corral, Horse, HorseSpec, Pasture, corral, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
 
-async def pages_of(harness: Harness, *, limit: int) -> list[Page[Ranch]]:
-    pages = [await harness.store.list(Ranch, limit=limit)]
+async def pages_of(harness: Harness, *, limit: int) -> list[Page[Pasture]]:
+    pages = [await harness.store.list(Pasture, limit=limit)]
     while pages[-1].next is not None:
-        pages.append(await harness.store.list(Ranch, limit=limit, after=pages[-1].next))
+        pages.append(await harness.store.list(Pasture, limit=limit, after=pages[-1].next))
     return pages
 
 
 @guarantee(GUARANTEES, "Get of what is not there fails with NotFound.")
 async def get_of_the_absent_is_not_found(harness: Harness) -> None:
     await harness.store.create(corral("home"))
-    await refused(NotFound, harness.store.get(Ranch, "home"))
+    await refused(NotFound, harness.store.get(Pasture, "home"))
 
 
 @guarantee(GUARANTEES, "A list is in the order of names.")
 async def lists_are_in_the_order_of_names(harness: Harness) -> None:
     for name in ("m", "z", "a", "m-1", "m.1", "10", "9"):
-        await harness.store.create(ranch(name))
-    assert await names_of(harness, Ranch) == ["10", "9", "a", "m", "m-1", "m.1", "z"]
+        await harness.store.create(pasture(name))
+    assert await names_of(harness, Pasture) == ["10", "9", "a", "m", "m-1", "m.1", "z"]
 
 
 @guarantee(GUARANTEES, "A list holds the objects of its kind, and of no other.")
 async def lists_are_of_one_kind(harness: Harness) -> None:
-    await harness.store.create(ranch("home"))
+    await harness.store.create(pasture("home"))
     await harness.store.create(corral("pen"))
     assert await names_of(harness, Corral) == ["pen"]
 
@@ -71,8 +71,8 @@ async def lists_are_selected_by_an_index(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A list by an index that the kind does not declare is Invalid.")
 async def an_undeclared_index_is_refused(harness: Harness) -> None:
-    refusal = await refused(Invalid, harness.store.list(Horse, index=("color", "grey")))
-    assert refusal.field == "the index color"
+    rejection = await refused(Invalid, harness.store.list(Horse, index=("color", "grey")))
+    assert rejection.field == "the index color"
 
 
 @guarantee(GUARANTEES, "A list by label and index holds the objects that both select.")
@@ -104,9 +104,9 @@ async def selections_follow_the_index(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "The pages of a list hold everything once, and no page more than its limit.")
 async def pages_hold_everything_once(harness: Harness) -> None:
-    names = [f"ranch-{number}" for number in range(7)]
+    names = [f"pasture-{number}" for number in range(7)]
     for name in names:
-        await harness.store.create(ranch(name))
+        await harness.store.create(pasture(name))
     for limit in (1, 3, 7, 8):
         pages = await pages_of(harness, limit=limit)
         assert [item.name for page in pages for item in page.items] == names
@@ -117,10 +117,10 @@ async def pages_hold_everything_once(harness: Harness) -> None:
 async def pages_of_a_selection_hold_all_of_it(harness: Harness) -> None:
     for number in range(8):
         labels = {"even": "yes"} if number % 2 == 0 else {}
-        await harness.store.create(ranch(f"ranch-{number}", labels=labels))
-    first = await harness.store.list(Ranch, labels={"even": "yes"}, limit=3)
-    rest = await harness.store.list(Ranch, labels={"even": "yes"}, limit=3, after=first.next)
-    assert [item.name for item in (*first.items, *rest.items)] == ["ranch-0", "ranch-2", "ranch-4", "ranch-6"]
+        await harness.store.create(pasture(f"pasture-{number}", labels=labels))
+    first = await harness.store.list(Pasture, labels={"even": "yes"}, limit=3)
+    rest = await harness.store.list(Pasture, labels={"even": "yes"}, limit=3, after=first.next)
+    assert [item.name for item in (*first.items, *rest.items)] == ["pasture-0", "pasture-2", "pasture-4", "pasture-6"]
     assert rest.next is None
 
 
@@ -128,50 +128,50 @@ async def pages_of_a_selection_hold_all_of_it(harness: Harness) -> None:
     GUARANTEES, "Pages go by key: what comes or goes between two of them makes them neither repeat nor skip the others."
 )
 async def pages_go_by_key(harness: Harness) -> None:
-    created = {name: await harness.store.create(ranch(name)) for name in ("b", "c", "d", "e", "f")}
-    first = await harness.store.list(Ranch, limit=2)
+    created = {name: await harness.store.create(pasture(name)) for name in ("b", "c", "d", "e", "f")}
+    first = await harness.store.list(Pasture, limit=2)
     for name in ("a", "bb"):
-        await harness.store.create(ranch(name))
+        await harness.store.create(pasture(name))
     await request_deletion(harness, created["c"])
     await gone(harness, created["c"])
-    rest = await harness.store.list(Ranch, limit=9, after=first.next)
+    rest = await harness.store.list(Pasture, limit=9, after=first.next)
     assert [item.name for item in rest.items] == ["d", "e", "f"]
 
 
 @guarantee(GUARANTEES, "All pages of a list have its first page's version.")
 async def pages_have_the_first_pages_version(harness: Harness) -> None:
     for name in ("a", "b", "c"):
-        await harness.store.create(ranch(name))
-    first = await harness.store.list(Ranch, limit=1)
-    await harness.store.create(ranch("d"))
-    second = await harness.store.list(Ranch, limit=1, after=first.next)
-    await harness.store.create(ranch("e"))
-    third = await harness.store.list(Ranch, limit=1, after=second.next)
+        await harness.store.create(pasture(name))
+    first = await harness.store.list(Pasture, limit=1)
+    await harness.store.create(pasture("d"))
+    second = await harness.store.list(Pasture, limit=1, after=first.next)
+    await harness.store.create(pasture("e"))
+    third = await harness.store.list(Pasture, limit=1, after=second.next)
     assert [second.version, third.version] == [first.version] * 2
 
 
 @guarantee(GUARANTEES, "A watch from a list in pages misses nothing that happened between its pages.")
 async def a_watch_from_pages_misses_nothing(harness: Harness) -> None:
     for name in ("b", "c"):
-        await harness.store.create(ranch(name))
-    first = await harness.store.list(Ranch, limit=1)
-    await harness.store.create(ranch("a"))
-    last = await harness.store.list(Ranch, limit=5, after=first.next)
-    async with watching(harness, Ranch, since=last.version) as watch:
+        await harness.store.create(pasture(name))
+    first = await harness.store.list(Pasture, limit=1)
+    await harness.store.create(pasture("a"))
+    last = await harness.store.list(Pasture, limit=5, after=first.next)
+    async with watching(harness, Pasture, since=last.version) as watch:
         assert (await watch.change()).resource.name == "a"
 
 
 @guarantee(GUARANTEES, "A list of less than one item is Invalid.")
 async def a_limit_below_one_is_refused(harness: Harness) -> None:
-    await harness.store.create(ranch("home"))
+    await harness.store.create(pasture("home"))
     for limit in (0, -1):
-        assert (await refused(Invalid, harness.store.list(Ranch, limit=limit))).field == "limit"
-        views = harness.store.list_views(Ranch, lambda found: found.name.encode(), limit=limit)
+        assert (await refused(Invalid, harness.store.list(Pasture, limit=limit))).field == "limit"
+        views = harness.store.list_views(Pasture, lambda found: found.name.encode(), limit=limit)
         assert (await refused(Invalid, views)).field == "limit"
 
 
 @guarantee(GUARANTEES, "A continue token that is none of the store's is Invalid.")
 async def a_nonsense_token_is_refused(harness: Harness) -> None:
-    await harness.store.create(ranch("home"))
+    await harness.store.create(pasture("home"))
     for token in ("nonsense", "eyJ4IjoxfQ", "ünfug", "=", "a"):
-        await refused(Invalid, harness.store.list(Ranch, limit=1, after=token))
+        await refused(Invalid, harness.store.list(Pasture, limit=1, after=token))

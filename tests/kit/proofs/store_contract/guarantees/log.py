@@ -8,7 +8,7 @@ from remuda.store.logs import Record
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import find, refused, with_spec
-from tests.kit.sample_kinds import Horse, HorseStatus, Ranch, horse, ranch
+from tests.kit.sample_kinds import Horse, HorseStatus, Pasture, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
@@ -26,7 +26,7 @@ async def logged(harness: Harness, subject: str = "home") -> list[str]:
 async def records_come_with_their_write(harness: Harness) -> None:
     created = await harness.store.create(horse("home"), log=[record("created")])
     updated = await harness.store.update(with_spec(created, colour="grey"), log=[record("updated")])
-    placed = replace(updated, status=HorseStatus(place="meadow"))
+    placed = replace(updated, status=HorseStatus(place="prairie"))
     await harness.store.update_status(placed, log=[record("placed")])
     await harness.store.delete(Horse, "home", uid=created.uid, log=[record("deleted"), record("for good")])
     assert await logged(harness) == ["created", "updated", "placed", "deleted", "for good"]
@@ -34,24 +34,24 @@ async def records_come_with_their_write(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A record is not kept without the write it belongs to.")
 async def records_do_not_come_without_their_write(harness: Harness) -> None:
-    stale = await harness.store.create(ranch("home"))
+    stale = await harness.store.create(pasture("home"))
     await harness.store.update(with_spec(stale, acres=1))
-    await refused(AlreadyExists, harness.store.create(ranch("home"), log=[record("created")]))
+    await refused(AlreadyExists, harness.store.create(pasture("home"), log=[record("created")]))
     await refused(Conflict, harness.store.update(with_spec(stale, acres=2), log=[record("updated")]))
-    await refused(Conflict, harness.store.delete(Ranch, "home", uid="another", log=[record("deleted")]))
+    await refused(Conflict, harness.store.delete(Pasture, "home", uid="another", log=[record("deleted")]))
     assert await logged(harness) == []
 
 
-@guarantee(GUARANTEES, "A record that may be kept once refuses the write that would keep it again.")
-async def once_refuses_a_second(harness: Harness) -> None:
-    await harness.store.create(ranch("first"), log=[record("created", once=True)])
-    await refused(AlreadyExists, harness.store.create(ranch("second"), log=[record("again", once=True)]))
-    assert await find(harness, Ranch, "second") is None
+@guarantee(GUARANTEES, "A record that may be kept once rejects the write that would keep it again.")
+async def once_rejects_a_second(harness: Harness) -> None:
+    await harness.store.create(pasture("first"), log=[record("created", once=True)])
+    await refused(AlreadyExists, harness.store.create(pasture("second"), log=[record("again", once=True)]))
+    assert await find(harness, Pasture, "second") is None
     assert await logged(harness) == ["created"]
 
 
 @guarantee(GUARANTEES, "A record that may be kept once is refused twice in one write, too.")
-async def once_refuses_a_second_in_the_same_write(harness: Harness) -> None:
+async def once_rejects_a_second_in_the_same_write(harness: Harness) -> None:
     twice = [record("one", once=True), record("two", once=True)]
     changed = with_spec(await harness.store.create(horse("home")), colour="grey")
     await refused(AlreadyExists, harness.store.update(changed, log=twice))
@@ -92,7 +92,7 @@ async def records_are_read_back_in_pages(harness: Harness) -> None:
 async def reading_less_than_one_record_is_refused(harness: Harness) -> None:
     await harness.log.append([record("seen")])
     for limit in (0, -1):
-        refusal = await refused(Invalid, harness.log.read("timeline", "home", limit=limit))
-        assert refusal.field == "limit"
-        refusal = await refused(Invalid, harness.log.read_back("timeline", "home", limit=limit))
-        assert refusal.field == "limit"
+        rejection = await refused(Invalid, harness.log.read("timeline", "home", limit=limit))
+        assert rejection.field == "limit"
+        rejection = await refused(Invalid, harness.log.read_back("timeline", "home", limit=limit))
+        assert rejection.field == "limit"

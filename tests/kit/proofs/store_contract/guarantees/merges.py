@@ -68,15 +68,15 @@ async def unknown_fields_survive_inside_a_keyed_list(harness: Harness) -> None:
 @guarantee(GUARANTEES, "Fields of the spec that we do not know survive an update of the status.")
 async def unknown_fields_of_the_spec_survive_a_status(harness: Harness) -> None:
     found = await planted(harness, horse("bella"), {"spec": WILD})
-    await harness.store.update_status(replace(found, status=HorseStatus(place="meadow")))
+    await harness.store.update_status(replace(found, status=HorseStatus(place="prairie")))
     assert await stored(harness, "spec") == WILD
 
 
 @guarantee(GUARANTEES, "Fields of the status that we do not know survive an update of the status.")
 async def unknown_fields_of_the_status_survive_a_status(harness: Harness) -> None:
     found = await planted(harness, horse("bella"), {"status": WILD})
-    await harness.store.update_status(replace(found, status=HorseStatus(place="meadow")))
-    assert await stored(harness, "status") == {"place": "meadow", **WILD}
+    await harness.store.update_status(replace(found, status=HorseStatus(place="prairie")))
+    assert await stored(harness, "status") == {"place": "prairie", **WILD}
 
 
 @guarantee(GUARANTEES, "Fields of the status that we do not know survive an update of the spec.")
@@ -101,7 +101,7 @@ async def unknown_fields_survive_inside_a_condition(harness: Harness) -> None:
 @guarantee(GUARANTEES, "Fields that we do not know survive when all that we know is set back to its default.")
 async def unknown_fields_survive_a_default(harness: Harness) -> None:
     spec = HorseSpec(colour="grey")
-    found = await planted(harness, horse("bella", spec=spec), {"spec": WILD, "status": {"place": "meadow", **WILD}})
+    found = await planted(harness, horse("bella", spec=spec), {"spec": WILD, "status": {"place": "prairie", **WILD}})
     bare = await harness.store.update(Horse(metadata=found.metadata))
     await harness.store.update_status(Horse(metadata=bare.metadata))
     assert (await stored(harness, "spec"), await stored(harness, "status")) == (WILD, WILD)

@@ -6,7 +6,7 @@ from remuda.kernel.errors import OwnerRejected
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, eventually, for_a_while
 from tests.kit.proofs.store_contract.steps import HOLD, find, gone, release, request_deletion, with_metadata
-from tests.kit.sample_kinds import CORRAL, RANCH, Corral, Horse, Ranch, corral, horse, ranch
+from tests.kit.sample_kinds import CORRAL, PASTURE, Corral, Horse, Pasture, corral, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
@@ -24,9 +24,9 @@ async def does_not_last(harness: Harness, child: Corral) -> None:
 
 @guarantee(GUARANTEES, "Deleting an owner deletes its children, and nobody else's.")
 async def children_go_with_their_owner(harness: Harness) -> None:
-    owner, other = await harness.store.create(ranch("home")), await harness.store.create(ranch("other"))
-    children = [await harness.store.create(corral(name, owner=RANCH.owner(owner))) for name in ("a", "b", "c")]
-    foreign = await harness.store.create(corral("foreign", owner=RANCH.owner(other)))
+    owner, other = await harness.store.create(pasture("home")), await harness.store.create(pasture("other"))
+    children = [await harness.store.create(corral(name, owner=PASTURE.owner(owner))) for name in ("a", "b", "c")]
+    foreign = await harness.store.create(corral("foreign", owner=PASTURE.owner(other)))
     await request_deletion(harness, owner)
     for resource in (*children, owner):
         await gone(harness, resource)
@@ -35,8 +35,8 @@ async def children_go_with_their_owner(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "Deleting an owner deletes the children of its children.")
 async def grandchildren_go_with_their_owner(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    child = await harness.store.create(corral("child", owner=RANCH.owner(owner)))
+    owner = await harness.store.create(pasture("home"))
+    child = await harness.store.create(corral("child", owner=PASTURE.owner(owner)))
     grandchild = await harness.store.create(horse("grandchild", owner=CORRAL.owner(child)))
     await request_deletion(harness, owner)
     for resource in (grandchild, child, owner):
@@ -45,8 +45,8 @@ async def grandchildren_go_with_their_owner(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A child with several owners goes with the last of them.")
 async def a_shared_child_goes_with_its_last_owner(harness: Harness) -> None:
-    first, last = await harness.store.create(ranch("first")), await harness.store.create(ranch("last"))
-    owners = (RANCH.owner(first), replace(RANCH.owner(last), controller=False))
+    first, last = await harness.store.create(pasture("first")), await harness.store.create(pasture("last"))
+    owners = (PASTURE.owner(first), replace(PASTURE.owner(last), controller=False))
     shared = await harness.store.create(with_metadata(corral("shared"), owner_references=owners))
     await request_deletion(harness, first)
     await gone(harness, first)
@@ -63,15 +63,15 @@ async def a_shared_child_goes_with_its_last_owner(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "The owner goes last: it stays, marked, while it has a child.")
 async def the_owner_goes_last(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    child = await harness.store.create(horse("child", owner=RANCH.owner(owner), finalizers=(HOLD,)))
+    owner = await harness.store.create(pasture("home"))
+    child = await harness.store.create(horse("child", owner=PASTURE.owner(owner), finalizers=(HOLD,)))
     await request_deletion(harness, owner)
 
     async def child_is_marked() -> bool:
         return (await harness.store.get(Horse, "child")).is_deleting
 
     async def owner_waits() -> bool:
-        found = await find(harness, Ranch, "home")
+        found = await find(harness, Pasture, "home")
         return found is not None and found.is_deleting
 
     await eventually(harness, "the child is marked", child_is_marked)
@@ -83,9 +83,9 @@ async def the_owner_goes_last(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A child of a dying owner is refused, or collected.")
 async def no_child_of_a_dying_owner_lasts(harness: Harness) -> None:
-    owner = await harness.store.create(with_metadata(ranch("home"), finalizers=(HOLD,)))
+    owner = await harness.store.create(with_metadata(pasture("home"), finalizers=(HOLD,)))
     await request_deletion(harness, owner)
-    late = corral("late", owner=RANCH.owner(owner))
+    late = corral("late", owner=PASTURE.owner(owner))
     try:
         await harness.store.create(late)
     except OwnerRejected:
@@ -101,7 +101,7 @@ async def no_child_of_a_dying_owner_lasts(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A child of an absent owner is refused, or collected.")
 async def no_child_of_an_absent_owner_lasts(harness: Harness) -> None:
-    reference = replace(RANCH.owner(ranch("nowhere")), uid=NOBODY)
+    reference = replace(PASTURE.owner(pasture("nowhere")), uid=NOBODY)
     await does_not_last(harness, corral("orphan", owner=reference))
 
 
@@ -109,14 +109,14 @@ async def no_child_of_an_absent_owner_lasts(harness: Harness) -> None:
     GUARANTEES, "An owner is an incarnation: a child of another one under the same name is refused, or collected."
 )
 async def no_child_of_another_incarnation_lasts(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    await does_not_last(harness, corral("orphan", owner=replace(RANCH.owner(owner), uid=NOBODY)))
+    owner = await harness.store.create(pasture("home"))
+    await does_not_last(harness, corral("orphan", owner=replace(PASTURE.owner(owner), uid=NOBODY)))
 
 
 @guarantee(GUARANTEES, "A child that was disowned stays when its former owner goes.")
 async def a_disowned_child_stays(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    child = await harness.store.create(corral("child", owner=RANCH.owner(owner)))
+    owner = await harness.store.create(pasture("home"))
+    child = await harness.store.create(corral("child", owner=PASTURE.owner(owner)))
     await harness.store.update(with_metadata(child, owner_references=()))
     await request_deletion(harness, owner)
     await gone(harness, owner)

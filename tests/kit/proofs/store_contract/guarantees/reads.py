@@ -23,7 +23,7 @@ from tests.kit.proofs.store_contract.steps import (
     with_metadata,
     with_spec,
 )
-from tests.kit.sample_kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, corral, horse, ranch
+from tests.kit.sample_kinds import PASTURE, Corral, Horse, HorseSpec, HorseStatus, corral, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
@@ -44,7 +44,7 @@ async def you_read_your_own_writes(harness: Harness) -> None:
         assert await harness.store.get(Horse, name) == created
         updated = await harness.store.update(with_spec(created, colour="grey"))
         assert await harness.store.get(Horse, name) == updated
-        placed = await harness.store.update_status(replace(updated, status=HorseStatus(place="meadow")))
+        placed = await harness.store.update_status(replace(updated, status=HorseStatus(place="prairie")))
         assert await harness.store.get(Horse, name) == placed
         await request_deletion(harness, placed)
         found = await find(harness, Horse, name)
@@ -78,7 +78,7 @@ async def a_view_follows_its_object(harness: Harness) -> None:
     await agrees(created)
     updated = await harness.store.update(with_spec(created, colour="grey"))
     await agrees(updated)
-    placed = await harness.store.update_status(replace(updated, status=HorseStatus(place="meadow")))
+    placed = await harness.store.update_status(replace(updated, status=HorseStatus(place="prairie")))
     await agrees(placed)
     await request_deletion(harness, placed)
     await gone(harness, placed)
@@ -125,7 +125,7 @@ async def listed_views_follow_their_objects(harness: Harness) -> None:
     first, second, _ = [await harness.store.create(horse(name, labels={"herd": "north"})) for name in ("a", "b", "c")]
     await all_agree()
     await harness.store.update(with_spec(first, colour="grey"))
-    await harness.store.update_status(replace(second, status=HorseStatus(place="meadow")))
+    await harness.store.update_status(replace(second, status=HorseStatus(place="prairie")))
     await all_agree()
 
 
@@ -144,26 +144,27 @@ async def reads_are_never_older_than_events(harness: Harness) -> None:
 
 
 @guarantee(
-    GUARANTEES, "A stamp is another one after every write of one of its kinds, and never one that it was before."
+    GUARANTEES,
+    "A change counter is another one after every write of one of its kinds, and never one that it was before.",
 )
-async def a_stamp_moves_with_every_write(harness: Harness) -> None:
+async def a_change_counter_moves_with_every_write(harness: Harness) -> None:
     store, seen = harness.store, [harness.store.change_counter([Horse, Corral])]
 
     def moved() -> None:
-        """The stamp of two kinds is new, whichever of them was written."""
+        """The change counter of two kinds is new, whichever of them was written."""
         seen.append(store.change_counter([Horse, Corral]))
         assert seen[-1] not in seen[:-1]
 
-    home = await store.create(ranch("home"))
-    placed = await store.create(horse("bella", owner=RANCH.owner(home), finalizers=(HOLD,)))
+    home = await store.create(pasture("home"))
+    placed = await store.create(horse("bella", owner=PASTURE.owner(home), finalizers=(HOLD,)))
     moved()
     placed = await store.update(with_spec(placed, colour="grey"))
     moved()
-    placed = await store.update_status(replace(placed, status=HorseStatus(place="meadow")))
+    placed = await store.update_status(replace(placed, status=HorseStatus(place="prairie")))
     moved()
     placed = await store.update(with_metadata(placed, labels={"herd": "north"}))
     moved()
-    fenced = await store.create(corral("east", owner=RANCH.owner(home)))
+    fenced = await store.create(corral("east", owner=PASTURE.owner(home)))
     moved()
     await request_deletion(harness, placed)
     moved()
@@ -176,30 +177,31 @@ async def a_stamp_moves_with_every_write(harness: Harness) -> None:
 
 
 @guarantee(
-    GUARANTEES, "A stamp stays while none of its kinds is written, whatever is read and whatever else is written."
+    GUARANTEES,
+    "A change counter stays while none of its kinds is written, whatever is read and whatever else is written.",
 )
-async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
+async def a_change_counter_stays_while_nothing_is_written(harness: Harness) -> None:
     store = harness.store
     placed = await store.create(horse("bella"))
-    stamp = store.change_counter([Horse])
+    change_count = store.change_counter([Horse])
 
     async def is_still_the_same() -> bool:
         assert await store.get(Horse, "bella") == placed
         assert (await store.list(Horse)).items == [placed]
         assert await store.get_view(Horse, "bella", rendered) == rendered(placed)
-        return store.change_counter([Horse]) == stamp
+        return store.change_counter([Horse]) == change_count
 
-    await for_a_while(harness, "the stamp stays while it is read", is_still_the_same)
-    home = await store.create(ranch("home"))
+    await for_a_while(harness, "the change counter stays while it is read", is_still_the_same)
+    home = await store.create(pasture("home"))
     await store.update(with_spec(home, acres=7))
     assert await is_still_the_same()
 
 
 @guarantee(
     GUARANTEES,
-    "The stamp of a name, label or index value is a higher one after a write of what is, or was, found under it.",
+    "The change counter of a name, label or index value is higher after a write of what is, or was, found under it.",
 )
-async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) -> None:
+async def a_change_counter_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) -> None:
     store = harness.store
     before = {part: store.change_counter([part]) for part in PARTS}
 
@@ -212,7 +214,7 @@ async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) ->
 
     bella = await store.create(horse("bella", labels={"herd": "north"}, finalizers=(HOLD,)))
     moved(NAME, HERD, COLOUR)
-    bella = await store.update_status(replace(bella, status=HorseStatus(place="meadow")))
+    bella = await store.update_status(replace(bella, status=HorseStatus(place="prairie")))
     moved(NAME, HERD, COLOUR)
     bella = await store.update(with_spec(bella, colour="grey"))
     moved(NAME, HERD, COLOUR)
@@ -229,8 +231,8 @@ async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) ->
     moved(NAME, HERD, COLOUR)
 
 
-@guarantee(GUARANTEES, "The stamp of a name, label or index value stays while only others are written.")
-async def a_stamp_of_a_part_stays_while_others_are_written(harness: Harness) -> None:
+@guarantee(GUARANTEES, "The change counter of a name, label or index value stays while only others are written.")
+async def a_change_counter_of_a_part_stays_while_others_are_written(harness: Harness) -> None:
     store = harness.store
     await store.create(horse("bella", labels={"herd": "north"}))
     before = [store.change_counter([part]) for part in PARTS]

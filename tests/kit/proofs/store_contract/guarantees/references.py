@@ -14,7 +14,7 @@ from tests.kit.proofs.store_contract.steps import (
     with_metadata,
     with_spec,
 )
-from tests.kit.sample_kinds import HORSE, RANCH, Corral, Horse, HorseSpec, corral, horse, ranch
+from tests.kit.sample_kinds import HORSE, PASTURE, Corral, Horse, HorseSpec, corral, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
@@ -69,7 +69,7 @@ async def a_dying_referrer_holds_its_target(harness: Harness) -> None:
 
 
 @guarantee(GUARANTEES, "A marked target goes when its last referrer refers to it no more.")
-async def letting_go_of_a_target_frees_it(harness: Harness) -> None:
+async def releasing_a_target_frees_it(harness: Harness) -> None:
     target = await harness.store.create(corral("pen"))
     referrer = await harness.store.create(horse_in(target))
     await request_deletion(harness, target)
@@ -127,7 +127,7 @@ async def referrers_are_listed(harness: Harness) -> None:
     assert await harness.store.referrers(Corral, "pen") == []
     first = await harness.store.create(horse_in(target, "bella"))
     await harness.store.create(horse_in(target, "duke"))
-    await harness.store.create(horse("stray"))
+    await harness.store.create(horse("orphan"))
     assert await harness.store.referrers(Corral, "pen") == [Referrer(HORSE, "bella"), Referrer(HORSE, "duke")]
     assert await harness.store.referrers(Corral, "pen", limit=1) == [Referrer(HORSE, "bella")]
     await harness.store.update(with_spec(first, corrals=()))
@@ -158,8 +158,8 @@ async def a_caller_cannot_take_off_the_hold_on_a_target(harness: Harness) -> Non
 
 @guarantee(GUARANTEES, "An owner's reference to its own child does not block its cascade.")
 async def an_owner_may_refer_to_its_child(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    child = await harness.store.create(horse("child", owner=RANCH.owner(owner)))
+    owner = await harness.store.create(pasture("home"))
+    child = await harness.store.create(horse("child", owner=PASTURE.owner(owner)))
     await harness.store.update(with_spec(owner, favourite="child"))
     await request_deletion(harness, owner)
     await gone(harness, child)
@@ -168,9 +168,9 @@ async def an_owner_may_refer_to_its_child(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A child's reference to another child of its owner does not block their owner's cascade.")
 async def a_child_may_refer_to_its_sibling(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    target = await harness.store.create(corral("pen", owner=RANCH.owner(owner)))
-    sibling = await harness.store.create(with_metadata(horse_in(target), owner_references=(RANCH.owner(owner),)))
+    owner = await harness.store.create(pasture("home"))
+    target = await harness.store.create(corral("pen", owner=PASTURE.owner(owner)))
+    sibling = await harness.store.create(with_metadata(horse_in(target), owner_references=(PASTURE.owner(owner),)))
     await request_deletion(harness, owner)
     for resource in (sibling, target, owner):
         await gone(harness, resource)
@@ -178,8 +178,8 @@ async def a_child_may_refer_to_its_sibling(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A reference from outside an owner's cascade holds its target, and so the owner.")
 async def an_outsider_holds_what_a_cascade_would_remove(harness: Harness) -> None:
-    owner = await harness.store.create(ranch("home"))
-    target = await harness.store.create(corral("pen", owner=RANCH.owner(owner)))
+    owner = await harness.store.create(pasture("home"))
+    target = await harness.store.create(corral("pen", owner=PASTURE.owner(owner)))
     outsider = await harness.store.create(horse_in(target))
     await request_deletion(harness, owner)
 

@@ -1,4 +1,4 @@
-"""All laws, by topic."""
+"""All guarantees, by topic."""
 
 from tests.kit.proofs.store_contract.guarantee import Guarantee
 from tests.kit.proofs.store_contract.guarantees import (

@@ -11,7 +11,7 @@ from remuda.store.objects import ResourceT
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import HOLD, refused, request_deletion, watching, with_metadata, with_spec
-from tests.kit.sample_kinds import ONE_MEBIBYTE, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, at, horse, ranch
+from tests.kit.sample_kinds import ONE_MEBIBYTE, READY, Horse, HorseSpec, HorseStatus, Pasture, Shoe, at, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
@@ -27,27 +27,27 @@ async def is_no_write(harness: Harness, before: ResourceT, after: ResourceT, *, 
 
 @guarantee(GUARANTEES, "Update writes metadata and spec, and returns what is stored.")
 async def update_writes_metadata_and_spec(harness: Harness) -> None:
-    created = await harness.store.create(ranch("home", acres=1, labels={"kept": "no"}))
+    created = await harness.store.create(pasture("home", acres=1, labels={"kept": "no"}))
     changed = with_metadata(created, labels={"new": "yes"}, annotations={"note": "sold"})
     updated = await harness.store.update(with_spec(changed, acres=2))
     assert (updated.spec.acres, updated.metadata.labels) == (2, {"new": "yes"})
     assert updated.metadata.annotations == {"note": "sold"}
-    assert await harness.store.get(Ranch, "home") == updated
+    assert await harness.store.get(Pasture, "home") == updated
 
 
 @guarantee(GUARANTEES, "Update does not touch status.")
 async def update_keeps_status(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
-    placed = await harness.store.update_status(at("meadow", created))
+    placed = await harness.store.update_status(at("prairie", created))
     updated = await harness.store.update(at("elsewhere", with_spec(placed, colour="grey")))
-    assert updated.status.place == "meadow"
-    assert (await harness.store.get(Horse, "bella")).status.place == "meadow"
+    assert updated.status.place == "prairie"
+    assert (await harness.store.get(Horse, "bella")).status.place == "prairie"
 
 
 @guarantee(GUARANTEES, "Update_status writes status, and returns what is stored.")
 async def update_status_writes_status(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
-    status = HorseStatus(place="meadow", conditions=(READY,))
+    status = HorseStatus(place="prairie", conditions=(READY,))
     placed = await harness.store.update_status(replace(created, status=status))
     assert placed.status == status
     assert await harness.store.get(Horse, "bella") == placed
@@ -57,30 +57,30 @@ async def update_status_writes_status(harness: Harness) -> None:
 async def update_status_keeps_the_rest(harness: Harness) -> None:
     created = await harness.store.create(horse("bella", labels={"herd": "north"}))
     wanted = with_metadata(with_spec(created, colour="grey"), labels={"herd": "south"})
-    placed = await harness.store.update_status(at("meadow", wanted))
+    placed = await harness.store.update_status(at("prairie", wanted))
     assert (placed.spec.colour, placed.metadata.labels) == ("bay", {"herd": "north"})
     assert (await harness.store.get(Horse, "bella")).spec.colour == "bay"
 
 
 @guarantee(GUARANTEES, "Update fails with Conflict on any version but the one that was read.")
 async def a_stale_update_conflicts(harness: Harness) -> None:
-    stale = await harness.store.create(ranch("home", acres=1))
+    stale = await harness.store.create(pasture("home", acres=1))
     current = await harness.store.update(with_spec(stale, acres=2))
     await refused(Conflict, harness.store.update(with_spec(stale, acres=3)))
-    assert await harness.store.get(Ranch, "home") == current
+    assert await harness.store.get(Pasture, "home") == current
 
 
 @guarantee(GUARANTEES, "Update_status fails with Conflict on any version but the one that was read.")
 async def a_stale_status_conflicts(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
-    current = await harness.store.update_status(at("meadow", stale))
+    current = await harness.store.update_status(at("prairie", stale))
     await refused(Conflict, harness.store.update_status(at("elsewhere", stale)))
     assert await harness.store.get(Horse, "bella") == current
 
 
 @guarantee(GUARANTEES, "A stale update conflicts even if it would change nothing.")
 async def a_stale_update_conflicts_before_nothing_changed(harness: Harness) -> None:
-    stale = await harness.store.create(ranch("home", acres=1))
+    stale = await harness.store.create(pasture("home", acres=1))
     await harness.store.update(with_spec(stale, acres=2))
     await refused(Conflict, harness.store.update(with_spec(stale, acres=2)))
 
@@ -88,12 +88,12 @@ async def a_stale_update_conflicts_before_nothing_changed(harness: Harness) -> N
 @guarantee(GUARANTEES, "A stale status conflicts even if it would change nothing.")
 async def a_stale_status_conflicts_before_nothing_changed(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
-    await harness.store.update_status(at("meadow", stale))
-    await refused(Conflict, harness.store.update_status(at("meadow", stale)))
+    await harness.store.update_status(at("prairie", stale))
+    await refused(Conflict, harness.store.update_status(at("prairie", stale)))
 
 
-@guarantee(GUARANTEES, "A stale version is found before references are judged.")
-async def a_stale_update_conflicts_before_references_are_judged(harness: Harness) -> None:
+@guarantee(GUARANTEES, "A stale version is found before references are validated.")
+async def a_stale_update_conflicts_before_references_are_checked(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
     await harness.store.update(with_spec(stale, colour="grey"))
     await refused(Conflict, harness.store.update(with_spec(stale, corrals=("nowhere",))))
@@ -115,14 +115,14 @@ async def a_stale_update_conflicts_before_it_is_checked(harness: Harness) -> Non
 @guarantee(GUARANTEES, "A stale status conflicts even if it is Invalid as well.")
 async def a_stale_status_conflicts_before_it_is_checked(harness: Harness) -> None:
     stale = await harness.store.create(horse("bella"))
-    await harness.store.update_status(at("meadow", stale))
+    await harness.store.update_status(at("prairie", stale))
     for status in (HorseStatus(conditions=(READY, READY)), HorseStatus(place="p" * ONE_MEBIBYTE)):
         await refused(Conflict, harness.store.update_status(replace(stale, status=status)))
 
 
-@guarantee(GUARANTEES, "A stale update of a marked object conflicts before its finalizers are judged.")
-async def a_stale_update_conflicts_before_late_finalizers_are_judged(harness: Harness) -> None:
-    stale = await harness.store.create(ranch("home", finalizers=(HOLD,)))
+@guarantee(GUARANTEES, "A stale update of a marked object conflicts before its finalizers are validated.")
+async def a_stale_update_conflicts_before_late_finalizers_are_checked(harness: Harness) -> None:
+    stale = await harness.store.create(pasture("home", finalizers=(HOLD,)))
     await request_deletion(harness, stale)
     late = (HOLD, "example.org/late")
     await refused(Conflict, harness.store.update(with_metadata(stale, finalizers=late)))
@@ -130,37 +130,37 @@ async def a_stale_update_conflicts_before_late_finalizers_are_judged(harness: Ha
 
 @guarantee(GUARANTEES, "Of those who write at once from one version, one succeeds and the others conflict.")
 async def one_of_many_writers_wins(harness: Harness) -> None:
-    created = await harness.store.create(ranch("home"))
+    created = await harness.store.create(pasture("home"))
     attempts = [harness.store.update(with_spec(created, acres=acres)) for acres in range(1, 6)]
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
-    (winner,) = [outcome for outcome in outcomes if isinstance(outcome, Ranch)]
+    (winner,) = [outcome for outcome in outcomes if isinstance(outcome, Pasture)]
     assert [type(outcome) for outcome in outcomes if outcome is not winner] == [Conflict] * 4
-    assert await harness.store.get(Ranch, "home") == winner
+    assert await harness.store.get(Pasture, "home") == winner
 
 
 @guarantee(GUARANTEES, "Update of what is not there fails with NotFound.")
 async def update_of_the_absent_is_not_found(harness: Harness) -> None:
-    created = await harness.store.create(ranch("home"))
+    created = await harness.store.create(pasture("home"))
     await refused(NotFound, harness.store.update(with_metadata(created, name="away")))
 
 
 @guarantee(GUARANTEES, "Update_status of what is not there fails with NotFound.")
 async def update_status_of_the_absent_is_not_found(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
-    await refused(NotFound, harness.store.update_status(at("meadow", with_metadata(created, name="away"))))
+    await refused(NotFound, harness.store.update_status(at("prairie", with_metadata(created, name="away"))))
 
 
 @guarantee(GUARANTEES, "An update that changes nothing is no write: no version, no event.")
 async def an_update_without_change_is_no_write(harness: Harness) -> None:
-    since = (await harness.store.create(ranch("home", acres=1))).version
-    before = await harness.store.get(Ranch, "home")
+    since = (await harness.store.create(pasture("home", acres=1))).version
+    before = await harness.store.get(Pasture, "home")
     await is_no_write(harness, before, await harness.store.update(before), since=since)
 
 
 @guarantee(GUARANTEES, "A status that changes nothing is no write: no version, no event.")
 async def a_status_without_change_is_no_write(harness: Harness) -> None:
-    placed = await harness.store.update_status(at("meadow", await harness.store.create(horse("bella"))))
-    await is_no_write(harness, placed, await harness.store.update_status(at("meadow", placed)), since=placed.version)
+    placed = await harness.store.update_status(at("prairie", await harness.store.create(horse("bella"))))
+    await is_no_write(harness, placed, await harness.store.update_status(at("prairie", placed)), since=placed.version)
 
 
 @guarantee(GUARANTEES, "Writing a secret again changes nothing.")
@@ -172,22 +172,22 @@ async def the_same_secret_again_is_no_write(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "A write that was refused is no write: no version, no event.")
 async def a_refused_write_is_no_write(harness: Harness) -> None:
-    before = await harness.store.create(ranch("home"))
+    before = await harness.store.create(pasture("home"))
     with contextlib.suppress(AlreadyExists):
-        await harness.store.create(ranch("home", acres=5))
-    await is_no_write(harness, before, await harness.store.get(Ranch, "home"), since=before.version)
+        await harness.store.create(pasture("home", acres=5))
+    await is_no_write(harness, before, await harness.store.get(Pasture, "home"), since=before.version)
 
 
 @guarantee(GUARANTEES, "Generation begins at one and moves when the spec changes.")
 async def generation_moves_with_the_spec(harness: Harness) -> None:
-    created = await harness.store.create(ranch("home"))
+    created = await harness.store.create(pasture("home"))
     updated = await harness.store.update(with_spec(created, acres=2))
     assert (created.metadata.generation, updated.metadata.generation) == (1, 2)
 
 
 @guarantee(GUARANTEES, "Generation does not move when metadata changes.")
 async def generation_stays_when_metadata_changes(harness: Harness) -> None:
-    created = await harness.store.create(ranch("home"))
+    created = await harness.store.create(pasture("home"))
     updated = await harness.store.update(with_metadata(created, labels={"new": "yes"}, annotations={"note": "sold"}))
     assert updated.metadata.generation == created.metadata.generation
 
@@ -195,5 +195,5 @@ async def generation_stays_when_metadata_changes(harness: Harness) -> None:
 @guarantee(GUARANTEES, "Generation does not move when status changes.")
 async def generation_stays_when_status_changes(harness: Harness) -> None:
     created = await harness.store.create(horse("bella"))
-    placed = await harness.store.update_status(at("meadow", created))
+    placed = await harness.store.update_status(at("prairie", created))
     assert placed.metadata.generation == created.metadata.generation

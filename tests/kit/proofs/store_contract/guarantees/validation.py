@@ -1,4 +1,4 @@
-"""What every backend refuses, so that what one accepts all accept."""
+"""What every backend rejects, so that what one accepts all accept."""
 
 from msgspec.structs import replace
 
@@ -7,7 +7,18 @@ from remuda.store.objects import Resource, ResourceT
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import names_of, refused, watching, with_metadata, with_spec
-from tests.kit.sample_kinds import ONE_MEBIBYTE, RANCH, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, horse, ranch
+from tests.kit.sample_kinds import (
+    ONE_MEBIBYTE,
+    PASTURE,
+    READY,
+    Horse,
+    HorseSpec,
+    HorseStatus,
+    Pasture,
+    Shoe,
+    horse,
+    pasture,
+)
 
 GUARANTEES: list[Guarantee] = []
 
@@ -41,28 +52,28 @@ async def is_refused_as_update(harness: Harness, before: ResourceT, wanted: Reso
     assert await harness.store.get(type(before), before.name) == before
 
 
-@guarantee(GUARANTEES, "A name that some backend would refuse is Invalid.")
+@guarantee(GUARANTEES, "A name that some backend would reject is Invalid.")
 async def bad_names_are_refused(harness: Harness) -> None:
     for name in BAD_NAMES:
-        await is_refused(harness, ranch(name), field="metadata.name")
+        await is_refused(harness, pasture(name), field="metadata.name")
 
 
-@guarantee(GUARANTEES, "A label that some backend would refuse is Invalid.")
+@guarantee(GUARANTEES, "A label that some backend would reject is Invalid.")
 async def bad_labels_are_refused(harness: Harness) -> None:
     for labels in BAD_LABELS:
-        await is_refused(harness, ranch("home", labels=labels), field="metadata.labels")
+        await is_refused(harness, pasture("home", labels=labels), field="metadata.labels")
 
 
-@guarantee(GUARANTEES, "An annotation that some backend would refuse is Invalid.")
+@guarantee(GUARANTEES, "An annotation that some backend would reject is Invalid.")
 async def bad_annotations_are_refused(harness: Harness) -> None:
     for annotations in ({"two words": ""}, {"k" * 64: ""}, {"big": "b" * (256 * 1024)}):
-        await is_refused(harness, with_metadata(ranch("home"), annotations=annotations), field="metadata.annotations")
+        await is_refused(harness, with_metadata(pasture("home"), annotations=annotations), field="metadata.annotations")
 
 
 @guarantee(GUARANTEES, "A finalizer that is no qualified name is Invalid.")
 async def bad_finalizers_are_refused(harness: Harness) -> None:
     for finalizer in BAD_FINALIZERS:
-        await is_refused(harness, ranch("home", finalizers=(finalizer,)), field="metadata.finalizers")
+        await is_refused(harness, pasture("home", finalizers=(finalizer,)), field="metadata.finalizers")
 
 
 @guarantee(GUARANTEES, "A reference to what cannot be a name is Invalid.")
@@ -74,7 +85,7 @@ async def bad_references_are_refused(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "An owner that is named in part is Invalid.")
 async def bad_owners_are_refused(harness: Harness) -> None:
-    whole = RANCH.owner(await harness.store.create(ranch("home")))
+    whole = PASTURE.owner(await harness.store.create(pasture("home")))
     owners = (replace(whole, uid=""), replace(whole, name=""), replace(whole, kind=""))
     for owner in (*owners, replace(whole, block_owner_deletion=False)):
         await is_refused(harness, horse("bella", owner=owner), field="metadata.ownerReferences")
@@ -101,7 +112,7 @@ async def two_items_of_one_key_are_refused(harness: Harness) -> None:
 
 @guarantee(GUARANTEES, "An update is checked like a create, and changes nothing when it is Invalid.")
 async def bad_updates_are_refused(harness: Harness) -> None:
-    before = await harness.store.create(ranch("home"))
+    before = await harness.store.create(pasture("home"))
     for field, wrong in {
         "metadata.labels": with_metadata(before, labels={"key": "v" * 64}),
         "metadata.finalizers": with_metadata(before, finalizers=("example.org/" + "f" * 64,)),
@@ -122,7 +133,7 @@ async def bad_selectors_are_refused(harness: Harness) -> None:
 @guarantee(GUARANTEES, "What every backend takes is accepted, up to the last character.")
 async def the_longest_of_everything_is_accepted(harness: Harness) -> None:
     labels = {"p" * 63 + ".example/" + "k" * 63: "v" * 63, "empty": ""}
-    wanted = ranch("n" * 253, labels=labels, finalizers=("example.org/" + "f" * 63,))
+    wanted = pasture("n" * 253, labels=labels, finalizers=("example.org/" + "f" * 63,))
     created = await harness.store.create(wanted)
     assert created.metadata.labels == labels
-    assert await names_of(harness, Ranch, labels=labels) == ["n" * 253]
+    assert await names_of(harness, Pasture, labels=labels) == ["n" * 253]

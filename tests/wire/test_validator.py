@@ -1,4 +1,4 @@
-"""The judge lets pass what the wire contract knows, and nothing that a client would trip over."""
+"""The validator lets pass what the wire contract knows, and nothing that a client would trip over."""
 
 from typing import Any
 
@@ -91,27 +91,27 @@ def test_what_they_would_trip_over_does_not(method: str, path: str, reply: Reply
         response_contract(TABLE).check_wire(method, path, reply)
 
 
-def test_a_service_is_judged_by_its_own_contract() -> None:
-    judge = response_contract(REGION)
-    judge.check_wire("POST", NETWORKS, _json(201, NETWORK))
-    judge.check_wire("GET", ORGANIZATIONS, _json(200, "what only identity knows"))
+def test_a_service_is_validated_by_its_own_contract() -> None:
+    validator = response_contract(REGION)
+    validator.check_wire("POST", NETWORKS, _json(201, NETWORK))
+    validator.check_wire("GET", ORGANIZATIONS, _json(200, "what only identity knows"))
     for odd in ({**NETWORK, "status": {}}, {**NETWORK, "spec": {"dnsNameservers": None}}):
         with pytest.raises(UndocumentedError, match="by the wire contract"):
-            judge.check_wire("POST", NETWORKS, _json(201, odd))
+            validator.check_wire("POST", NETWORKS, _json(201, odd))
     with pytest.raises(UndocumentedError, match="by the wire contract"):
-        judge.check_wire("POST", NETWORKS, _json(200, NETWORK))
+        validator.check_wire("POST", NETWORKS, _json(200, NETWORK))
 
 
-def test_an_item_in_a_stream_is_judged_as_in_a_list() -> None:
-    judge = response_contract(TABLE)
-    judge.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
+def test_an_item_in_a_stream_is_validated_as_in_a_list() -> None:
+    validator = response_contract(TABLE)
+    validator.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
     narrow = _knowing_fewer_statuses()
     with pytest.raises(UndocumentedError, match="healthStatus"):
         narrow.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
 
 
 def _knowing_fewer_statuses() -> ResponseContract:
-    """Return a judge by a contract in which nothing is ever healthy, which our own document knows nothing of."""
+    """Return a validator by a contract in which nothing is ever healthy, which our own document knows nothing of."""
     wire = wire_contract("identity")
     schemas = {**wire.schemas, "resourceHealthStatus": {"type": "string", "enum": ["unknown"]}}
     return ResponseContract(

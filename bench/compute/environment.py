@@ -8,8 +8,8 @@ from pathlib import Path
 from bench.bed import Bed
 from bench.identity.client import Client
 from bench.region.catalogue import FLAVOR, IMAGE
-from bench.region.house import TENANT, House
-from bench.region.house import housed as region_housed
+from bench.region.environment import TENANT, Environment
+from bench.region.environment import housed as region_housed
 from remuda.app.services import ServiceMetrics, run_compute
 from remuda.compute.app import ComputeApp
 from remuda.compute.settings import ComputeSettings
@@ -20,17 +20,17 @@ from remuda.process import prepare_interpreter
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.sqlite.store import SqlitePorts
 
-__all__ = ["INSTANCES", "ComputeHouse", "housed"]
+__all__ = ["INSTANCES", "ComputeEnvironment", "housed"]
 
 INSTANCES = "/api/v2/instances"
 _UNLIMITED = 1_000_000_000
 _BREATH_S = 0.002
 
 
-class ComputeHouse:
+class ComputeEnvironment:
     """Compute at work."""
 
-    def __init__(self, region: House, compute: ComputeApp) -> None:
+    def __init__(self, region: Environment, compute: ComputeApp) -> None:
         self.region, self.compute, self.store = region, compute, region.store
         self.root = Client(compute.api, region.identity.root, prefix="")
         """A platform administrator."""
@@ -64,22 +64,22 @@ async def housed(
     is_new: bool = True,
     ports: SqlitePorts | None = None,
     cache_bytes: int = ReaderSettings.cache_bytes,
-) -> AsyncIterator[ComputeHouse]:
+) -> AsyncIterator[ComputeEnvironment]:
     """Run all three services for the time of a block."""
     async with region_housed(bed, at=at, is_new=is_new, ports=ports, cache_bytes=cache_bytes) as region:
-        ground = region.ground
+        setup = region.setup
         async with run_compute(
-            ground,
-            ServerSection(data=ground.data.path, rate_limit=_UNLIMITED),
+            setup,
+            ServerSection(data=setup.data.path, rate_limit=_UNLIMITED),
             ComputeSettings(),
             ServiceMetrics(
                 controllers=region.region.ports.reporter,
-                operations=region.region.ports.operation_metrics or OperationMetrics(Sagas([]), ground.metrics),
+                operations=region.region.ports.operation_metrics or OperationMetrics(Sagas([]), setup.metrics),
             ),
             identity=region.identity.identity,
             region=region.region,
         ) as compute:
-            house = ComputeHouse(region, compute)
-            await house.settled()
+            environment = ComputeEnvironment(region, compute)
+            await environment.settled()
             prepare_interpreter()  # as production does when all is built
-            yield house
+            yield environment

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from bench.bed import Bed
 from bench.identity.client import Client
-from bench.identity.house import House as IdentityHouse
-from bench.identity.house import housed as identity_housed
+from bench.identity.environment import Environment as IdentityEnvironment
+from bench.identity.environment import housed as identity_housed
 from bench.identity.tenants import Tenant
 from bench.kinds import SEALER
 from bench.region.catalogue import CLOUD, FLAVOR, IMAGE, roomy
@@ -40,11 +40,11 @@ from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
-__all__ = ["REGION", "TENANT", "House", "cloud_file", "housed"]
+__all__ = ["REGION", "TENANT", "Environment", "cloud_file", "housed"]
 
 REGION = region_id(CLOUD)
 """The only region."""
-TENANT = Tenant(0, people=1, projects=1)
+TENANT = Tenant(0, members=1, projects=1)
 """In whose only project everything is made."""
 
 _UNLIMITED = 1_000_000_000
@@ -52,11 +52,13 @@ _QUOTAS = {"quotas": [{"kind": kind, "quantity": 1_000_000} for kind in ("networ
 _BREATH_S = 0.002
 
 
-class House:
+class Environment:
     """Region at work."""
 
-    def __init__(self, identity: IdentityHouse, region: RegionApp, cloud: SimulatedCloud, ground: ProcessPorts) -> None:
-        self.identity, self.region, self.cloud, self.ground = identity, region, cloud, ground
+    def __init__(
+        self, identity: IdentityEnvironment, region: RegionApp, cloud: SimulatedCloud, setup: ProcessPorts
+    ) -> None:
+        self.identity, self.region, self.cloud, self.setup = identity, region, cloud, setup
         self.store = identity.store
         self.root = Client(region.api, identity.root, prefix="")
         """A platform administrator."""
@@ -108,7 +110,7 @@ async def housed(
     is_new: bool = True,
     ports: SqlitePorts | None = None,
     cache_bytes: int = ReaderSettings.cache_bytes,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Environment]:
     """Run identity and region for the time of a block, on the files in a directory; if it `is_new`, it is furnished."""
     directory = at or bed.directory(bed.fresh().stem)
     clock, randomness = SystemClock(), SystemRandomness()
@@ -117,7 +119,7 @@ async def housed(
     await cloud.start()
     async with identity_housed(bed, *([TENANT] if is_new else []), store=store) as identity:
         metrics = CollectorRegistry()
-        ground = ProcessPorts(
+        setup = ProcessPorts(
             store=store,
             clock=clock,
             randomness=randomness,
@@ -128,19 +130,21 @@ async def housed(
             data=DataDirectory(directory),
         )
         async with run_region(
-            ground,
+            setup,
             ServerSection(data=directory, rate_limit=_UNLIMITED),
             RegionSettings(regions=(ConfiguredRegion(name=CLOUD, spec=_SPEC),)),
             ServiceMetrics(controllers=PrometheusReporter(metrics), operations=OperationMetrics(Sagas([]), metrics)),
             identity=identity.identity,
             providers=OpenProviders({REGION: cloud.provider}),
         ) as region:
-            house = House(identity, region, cloud, ground)
+            environment = Environment(identity, region, cloud, setup)
             if is_new:
-                await house.identity.client(identity.root).put(f"/api/v1/organizations/{TENANT.id}/quotas", _QUOTAS)
-            await house.settled()
+                await environment.identity.client(identity.root).put(
+                    f"/api/v1/organizations/{TENANT.id}/quotas", _QUOTAS
+                )
+            await environment.settled()
             prepare_interpreter()
-            yield house
+            yield environment
     await cloud.stop()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.bed import Bed
-from bench.identity.house import open_identity
+from bench.identity.environment import open_identity
 from bench.identity.tenants import Tenant, settle
 from bench.loops import run
 from bench.report import Measure, at_most
@@ -44,7 +44,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 async def _fill(path: Path, organizations: int) -> None:
     store = open_identity(path)
     await seed_roles(store)
-    await settle(store, [Tenant(number, people=_USERS) for number in range(organizations)])
+    await settle(store, [Tenant(number, members=_USERS) for number in range(organizations)])
     await store.close()
 
 
@@ -66,7 +66,7 @@ class _Lists:
 
     async def turn(self, number: int) -> float:
         """Return what one list takes, of the user whose turn it is."""
-        home = Tenant(number * 7_919 % self._organizations, people=_USERS)
+        home = Tenant(number * 7_919 % self._organizations, members=_USERS)
         user = await self._store.get(User, user_id(home.subjects[number % _USERS]))
         await self._list(user)  # the first one finds SQLite's pages as others left them
         start = time.process_time()

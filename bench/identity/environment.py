@@ -51,7 +51,7 @@ from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from remuda.version import describe
 
-__all__ = ["ROOT", "House", "housed", "open_identity"]
+__all__ = ["ROOT", "Environment", "housed", "open_identity"]
 
 ROOT = "root@example.com"
 """A platform administrator."""
@@ -69,7 +69,7 @@ def open_identity(path: Path, *, cache_bytes: int = ReaderSettings.cache_bytes) 
     return open_store(path, registry(), SEALER, settings=settings)
 
 
-class House:
+class Environment:
     """Identity at work."""
 
     def __init__(self, identity: IdentityApp, store: SqliteStore, sink: Sink) -> None:
@@ -99,9 +99,9 @@ class House:
 
     async def log_in(self, subject: str) -> str:
         """Begin a session for a user, as a login does, and return its token."""
-        room, user = self.identity.tokens, await self.store.get(User, user_id(subject))
-        session = await room.sessions.begin(user=user, client="console", scope="openid email")
-        return (await room.tokens.issue_for_session(user, session)).token.reveal()
+        resource, user = self.identity.tokens, await self.store.get(User, user_id(subject))
+        session = await resource.sessions.begin(user=user, client="console", scope="openid email")
+        return (await resource.tokens.issue_for_session(user, session)).token.reveal()
 
     async def refresh_token(self, subject: str) -> str:
         """Begin a session for a user of our command line, and return what refreshes it."""
@@ -122,8 +122,8 @@ class House:
 
     async def settled(self) -> None:
         """Return when the controllers have nothing more to do."""
-        stamp = None
-        while stamp != (stamp := self.store.change_counter((Organization, Project))):  # noqa: ASYNC110  see below
+        change_count = None
+        while change_count != (change_count := self.store.change_counter((Organization, Project))):  # noqa: ASYNC110  see below
             await asyncio.sleep(_QUIET_S)  # they tell nobody, so they are watched
 
     def client(self, token: str | None = None) -> Client:
@@ -132,7 +132,7 @@ class House:
 
 
 @asynccontextmanager
-async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -> AsyncIterator[House]:
+async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -> AsyncIterator[Environment]:
     """Run identity for the time of a block, with these organizations in it."""
     store = store or open_identity(bed.fresh())
     settings = IdentitySettings(issuer=_ISSUER, platform_administrators=(ROOT,), logins_per_minute=_UNLIMITED)
@@ -149,16 +149,16 @@ async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -
     with bed.fresh().open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
         identity = IdentityApp(ports)
         await identity.start()
-        with contextlib.suppress(AlreadyExists):  # of a house that was open before
+        with contextlib.suppress(AlreadyExists):  # of an environment that was open before
             await store.create(new_user(ROOT, (), Principal(subject=ROOT, type="user")))
         await settle(store, tenants)
         prepare_interpreter()
-        house = House(identity, store, sink)
-        house.root = await house.log_in(ROOT)
-        yield house
+        environment = Environment(identity, store, sink)
+        environment.root = await environment.log_in(ROOT)
+        yield environment
         await identity.stop()
     await store.close()
-    gc.unfreeze()  # nobody looks at a house that was frozen, and so nobody would clear it away
+    gc.unfreeze()  # nobody looks at an environment that was frozen, and so nobody would clear it away
 
 
 def _opened(route: AnyRoute) -> AnyRoute:

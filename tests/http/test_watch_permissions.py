@@ -1,4 +1,4 @@
-"""How long a stream lives: by heartbeats, and no longer than the rights behind it."""
+"""How long a stream lives: by heartbeats, and no longer than the permissions behind it."""
 
 import asyncio
 from datetime import timedelta
@@ -14,7 +14,7 @@ from remuda.http.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
 from tests.kit.environment import options
 from tests.kit.sample_api.collections import ANNA, herd
-from tests.kit.sample_api.watch_reader import Rights, watching
+from tests.kit.sample_api.watch_reader import PermissionSet, watching
 from tests.kit.sample_kinds import REGISTRY, horse
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
@@ -27,24 +27,24 @@ def access_to(*organizations: str) -> AccessList:
     return AccessList(organizations={name: OrganizationAccess(projects={"p": held}) for name in organizations})
 
 
-async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> tuple[Received, float]:
-    """Return how a stream ends, and when, if something happens to the reader's rights while it is idle."""
+async def ending(world: World, permissions: PermissionSet, *, after_s: float, act: str) -> tuple[Received, float]:
+    """Return how a stream ends, and when, if something happens to the reader's permissions while it is idle."""
     store = open_simulated(world, REGISTRY)
     began = world.clock.monotonic()
     try:
-        async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+        async with watching(herd(store), permissions=permissions, ports=WatchPorts(clock=world.clock)) as reader:
             await reader.next()
             ended = asyncio.create_task(reader.rest())
             await world.clock.sleep(after_s)
             match act:
-                case "refuse":
-                    rights.error = Unauthenticated("token was revoked")
+                case "reject":
+                    permissions.error = Unauthenticated("token was revoked")
                 case "forbid":
-                    rights.error = Forbidden("no more")
+                    permissions.error = Forbidden("no more")
                 case "fail":
-                    rights.error = Unavailable("identity does not answer: try again.")
+                    permissions.error = Unavailable("identity does not answer: try again.")
                 case "change":
-                    rights.principal = changed(rights.principal, access=access_to("o"))
+                    permissions.principal = changed(permissions.principal, access=access_to("o"))
                 case _:
                     pass
             (end,) = await ended
@@ -56,7 +56,7 @@ async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> t
 @pytest.mark.parametrize(
     ("act", "reason"),
     [
-        ("refuse", "unauthenticated"),
+        ("reject", "unauthenticated"),
         ("forbid", "forbidden"),
         ("fail", "unavailable"),
         ("change", "access_changed"),
@@ -64,43 +64,43 @@ async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> t
     ],
 )
 @options(seeds=3)
-async def test_an_idle_stream_ends_soon_after_the_rights_behind_it(world: World, act: str, reason: str) -> None:
-    rights = Rights()
+async def test_an_idle_stream_ends_soon_after_the_permissions_behind_it(world: World, act: str, reason: str) -> None:
+    permissions = PermissionSet()
     if act == "expire":
-        rights.principal = changed(ANNA, expires=world.clock.now() + timedelta(seconds=100))
-    end, after_s = await ending(world, rights, after_s=100, act=act)
+        permissions.principal = changed(ANNA, expires=world.clock.now() + timedelta(seconds=100))
+    end, after_s = await ending(world, permissions, after_s=100, act=act)
     assert (end.type, msgspec.json.decode(end.data)) == ("end", {"reason": reason})
     assert 100 <= after_s <= 100 + BEAT_S + 1
-    assert (end.id == "") == (act == "change"), "what was seen under other rights is no place to go on from"
+    assert (end.id == "") == (act == "change"), "what was seen under other permissions is no place to go on from"
 
 
 @options(seeds=3)
-async def test_a_reader_resumes_under_equal_rights_and_begins_anew_under_others(world: World) -> None:
+async def test_a_reader_resumes_under_equal_permissions_and_restarts_under_others(world: World) -> None:
     store, ports = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock)
-    first = Rights(changed(ANNA, access=access_to("o", "q")))
-    equal = Rights(changed(ANNA, access=access_to("q", "o"), expires=world.clock.now() + timedelta(days=1)))
-    other = Rights(changed(ANNA, access=access_to("o")))
+    first = PermissionSet(changed(ANNA, access=access_to("o", "q")))
+    equal = PermissionSet(changed(ANNA, access=access_to("q", "o"), expires=world.clock.now() + timedelta(days=1)))
+    other = PermissionSet(changed(ANNA, access=access_to("o")))
     try:
-        async with watching(herd(store), rights=first, ports=ports) as reader:
+        async with watching(herd(store), permissions=first, ports=ports) as reader:
             synced = await reader.next()
         await store.create(horse("a"))
-        async with watching(herd(store), since=synced.id, rights=equal, ports=ports) as reader:
+        async with watching(herd(store), since=synced.id, permissions=equal, ports=ports) as reader:
             assert (await reader.next()).type == "added"
         with pytest.raises(Gone, match="Permissions have changed since"):
-            async with watching(herd(store), since=synced.id, rights=other, ports=ports):
+            async with watching(herd(store), since=synced.id, permissions=other, ports=ports):
                 pass
     finally:
         await store.close()
 
 
 @options(seeds=5)
-async def test_nothing_is_told_once_the_rights_are_gone(world: World) -> None:
-    store, rights = open_simulated(world, REGISTRY), Rights()
+async def test_nothing_is_told_once_the_permissions_are_gone(world: World) -> None:
+    store, permissions = open_simulated(world, REGISTRY), PermissionSet()
     try:
-        async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+        async with watching(herd(store), permissions=permissions, ports=WatchPorts(clock=world.clock)) as reader:
             await reader.next()
             await world.clock.sleep(2)
-            rights.error = Unauthenticated("token was revoked")
+            permissions.error = Unauthenticated("token was revoked")
             await store.create(horse("secret"))
             assert [event.type for event in await reader.rest()] == ["end"]
     finally:
@@ -108,15 +108,15 @@ async def test_nothing_is_told_once_the_rights_are_gone(world: World) -> None:
 
 
 @options(seeds=3)
-async def test_an_idle_stream_lives_by_heartbeats_and_asks_for_its_rights_at_each(world: World) -> None:
-    store, rights = open_simulated(world, REGISTRY), Rights()
+async def test_an_idle_stream_lives_by_heartbeats_and_asks_for_its_permissions_at_each(world: World) -> None:
+    store, permissions = open_simulated(world, REGISTRY), PermissionSet()
     try:
-        async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+        async with watching(herd(store), permissions=permissions, ports=WatchPorts(clock=world.clock)) as reader:
             await reader.next()
             waiting = asyncio.create_task(reader.next())
             await world.clock.sleep(10 * BEAT_S + 1)
             assert 9 <= reader.comments <= 11
-            assert rights.asked == reader.comments
+            assert permissions.asked == reader.comments
             await store.create(horse("a"))
             assert (await waiting).type == "added"
     finally:
@@ -141,11 +141,11 @@ async def test_a_reader_that_may_see_none_of_what_happens_can_still_resume_behin
 
 @options(seeds=1)
 async def test_many_streams_share_one_ticker_and_are_not_awake_together(world: World) -> None:
-    store, ports, rights = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock), Rights()
+    store, ports, permissions = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock), PermissionSet()
     tasks = []
 
     async def read() -> None:
-        async with watching(herd(store), rights=rights, ports=ports) as reader:
+        async with watching(herd(store), permissions=permissions, ports=ports) as reader:
             await reader.rest()
 
     try:
@@ -153,9 +153,9 @@ async def test_many_streams_share_one_ticker_and_are_not_awake_together(world: W
         tasks = [asyncio.create_task(read()) for _ in range(32)]
         await world.clock.sleep(1)
         assert len(asyncio.all_tasks()) - idle == 2 * len(tasks) + 2, "a reader, its pull, and two for all"
-        rights.asked = 0
+        permissions.asked = 0
         await world.clock.sleep(BEAT_S / 2)
-        assert 8 < rights.asked < 24, "half of them had their turn"
+        assert 8 < permissions.asked < 24, "half of them had their turn"
     finally:
         ports.closing.set()
         await asyncio.gather(*tasks)

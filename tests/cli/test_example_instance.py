@@ -1,4 +1,4 @@
-"""Which small server scripts are told of: the smallest that anybody can have."""
+"""Which example instance scripts are told of: the smallest that anybody can have."""
 
 import dataclasses
 from collections.abc import Mapping
