@@ -70,7 +70,7 @@ def test_in_a_directory_that_is_well_everything_is_ok_and_stays_as_it_is(left: P
     assert (code, statuses(found)) == (0, {})
     assert list(found) == [
         *("release", "directory", "disk", "keys", "process"),
-        *("store", "clock", "operations", "orphans", "removals"),
+        *("store", "clock", "operations", "orphans", "deletions"),
     ]
     assert {path.name: path.read_bytes() for path in left.glob("*.json")} == before
 
@@ -171,10 +171,10 @@ def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
 
     with_store(left, change)
     code, found = looked(capsys, left)
-    assert (code, statuses(found)) == (1, {"operations": "critical", "orphans": "warning", "removals": "critical"})
+    assert (code, statuses(found)) == (1, {"operations": "critical", "orphans": "warning", "deletions": "critical"})
     assert "1 are stuck: network.create op-2." in found["operations"]["message"]
     assert "server rmd-1" in found["orphans"]["message"]
-    assert "orphans acme" in found["removals"]["message"]
+    assert "orphans acme" in found["deletions"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_what_has_stopped_is_released_where_it_has_stopped(
 
     with_store(left, change)
     _, found = looked(capsys, left)
-    release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
-    assert release in found["removals"]["remedy"]
-    assert found["removals"]["remedy"].count("POST") == len(services)
+    release = " and ".join(f"POST /{service}/api/v2/recovery/deletions/resume" for service in services)
+    assert release in found["deletions"]["remedy"]
+    assert found["deletions"]["remedy"].count("POST") == len(services)
 
 
 def test_an_operation_that_was_cut_off_is_no_reason_to_worry(left: Path, capsys: Said) -> None:

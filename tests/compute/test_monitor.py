@@ -37,7 +37,7 @@ from tests.kit.environment import options
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 LOOK_S = 310.0
-RELEASE = "/api/v2/recovery/removals/release"
+RELEASE = "/api/v2/recovery/deletions/resume"
 
 
 def findings(compute: ComputeEnvironment, checker: str) -> float:

@@ -96,11 +96,11 @@ async def test_a_restart_resets_neither_the_count_nor_the_trip(sample: Farm) -> 
 async def test_an_operator_releases_it_and_it_counts_from_nothing(sample: Farm) -> None:
     guard, herd = breaker(sample), await populate(sample, "p", 40)
     assert await allowed(guard, sample, herd[:20]) == 8
-    await guard.release("p")
+    await guard.resume("p")
     assert await guard.tripped() == []
     assert sample.notes.trips[-1] == 0
     assert await allowed(guard, sample, herd[20:]) == 8
-    await guard.release("no such project")
+    await guard.resume("no such project")
 
 
 async def test_it_has_an_upper_bound_whatever_the_share(sample: Farm) -> None:

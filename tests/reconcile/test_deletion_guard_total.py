@@ -23,7 +23,7 @@ async def test_many_small_projects_are_no_way_around_it(sample: Farm) -> None:
     verdict = await guard.allow(projects[-1][0], run_of(sample))
     assert verdict is not None
     assert verdict.message.startswith("too many objects in all groups would be deleted")
-    await guard.release(EVERYTHING)
+    await guard.resume(EVERYTHING)
     assert await allowed(guard, sample, projects[-1]) == 3
 
 
@@ -70,7 +70,7 @@ async def test_a_jump_of_the_clock_forgets_nothing(sample: Farm) -> None:
     assert await allowed(guard, sample, herd[:3]) == 3
     sample.world.clock.jump(timedelta(hours=1))
     assert await allowed(guard, sample, herd[3:]) == 0
-    await guard.release("p")
+    await guard.resume("p")
     other = breaker(sample)
     assert await allowed(other, sample, herd[3:5]) == 2
     assert await allowed(guard, sample, herd[5:6]) == 1

@@ -139,7 +139,7 @@ async def test_many_orphans_at_once_are_kept_for_an_operator(region: RegionEnvir
     assert [(each.spec.subject, each.spec.cause) for each in await monitored.orphans()] == [
         ("port", "ObjectDeleted")
     ] * 5
-    assert (await monitored.operator.post("/api/v2/recovery/removals/release")).status == 202
+    assert (await monitored.operator.post("/api/v2/recovery/deletions/resume")).status == 202
     await monitored.look(times=3)
     assert await monitored.orphans() == []
 

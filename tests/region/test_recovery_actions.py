@@ -358,7 +358,7 @@ async def test_nobody_but_an_operator_may_recover_anything(region: RegionEnviron
         assert (await ask.post(f"{RECOVERY}/networks/{network}/abandon", REASON)).status == 403
         assert (await ask.post(f"{ORPHANS}/{ABSENT}/forget", {})).status == 403
         assert (await ask.post(f"{ORPHANS}/{ABSENT}/adopt", {"name": "x", "networkId": network})).status == 403
-        assert (await ask.post(f"{RECOVERY}/removals/release")).status == 403
+        assert (await ask.post(f"{RECOVERY}/deletions/resume")).status == 403
     assert (await region.store.get(Network, network)).metadata.annotations == before.metadata.annotations
 
 

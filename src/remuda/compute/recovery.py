@@ -19,19 +19,19 @@ class ComputeRecovery:
 
     guards: Sequence[DeletionGuard]
 
-    async def release(self, context: Context) -> None:
+    async def resume_deletions(self, context: Context) -> None:
         """Resume the deletion of orphans in every project where a deletion guard has paused it."""
         allow_everywhere(context.principal, MAY_RELEASE)
         for guard in self.guards:
             for group in sorted({EVERYTHING, *await guard.tripped()}):
-                await guard.release(group)
+                await guard.resume(group)
 
 
 ROUTES: list[AnyRoute] = [
     Route(
         method="POST",
-        path="/api/v2/recovery/removals/release",
-        name="release_removals",
+        path="/api/v2/recovery/deletions/resume",
+        name="resume_deletions",
         summary="Resume the deletion of orphaned servers and quota allocations",
         scope="everywhere",
         permission=MAY_RELEASE,
@@ -41,7 +41,7 @@ ROUTES: list[AnyRoute] = [
         "instance of the same name has left behind. The deletion pauses, in a project or everywhere, if there are too "
         "many of them.",
         service=ComputeRecovery,
-        calls=ComputeRecovery.release,
+        calls=ComputeRecovery.resume_deletions,
     )
 ]
 """The routes of `Recovery`."""

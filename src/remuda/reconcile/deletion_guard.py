@@ -1,4 +1,4 @@
-"""Deletion guard: stops mass deletion that was not requested, until an operator releases it.
+"""Deletion guard: stops mass deletion that was not requested, until an operator resumes it.
 
 A controller calls `allow` before it deletes something at a provider. A deletion that was requested, of the object or of
 any of its owners, always passes and is not counted. Any other is counted by group, which is a project by default, and
@@ -137,7 +137,7 @@ class DeletionGuard:
                 return _blocked(stopped)
             return await self._count(records, resource, run)
 
-    async def release(self, group: str) -> None:
+    async def resume(self, group: str) -> None:
         """Allow deletions in a group, or in `EVERYTHING`, again, and reset its count."""
         while True:
             record = await self._record(group)

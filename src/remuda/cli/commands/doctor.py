@@ -149,13 +149,13 @@ def _orphans(store: Inspection) -> Finding:
 def _deletion_guards(store: Inspection) -> Finding:
     found = [each["spec"] for each in store.documents(DELETION_GUARD) if each.get("spec", {}).get("tripped")]
     if not found:
-        return ok("removals", "No controller has paused deletion.")
+        return ok("deletions", "No controller has paused deletion.")
     named = _some(f"{each.get('controller')} {each.get('group', '')}".strip() for each in found)
     services = sorted({_RELEASED_BY.get(each.get("controller", ""), "region") for each in found})
-    release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
+    release = " and ".join(f"POST /{service}/api/v2/recovery/deletions/resume" for service in services)
     remedy = f"Find out why, and if the deletions are right, send {release}."
     message = f"Deletion is paused, because too many objects would be deleted without a request: {named}."
-    return critical("removals", message, remedy)
+    return critical("deletions", message, remedy)
 
 
 def _some(names: Iterable[str]) -> str:

@@ -80,12 +80,12 @@ ROUTES: list[AnyRoute] = [
     ),
     _route(
         method="POST",
-        path=f"{_RECOVERY}/removals/release",
-        name="release_removals",
+        path=f"{_RECOVERY}/deletions/resume",
+        name="resume_deletions",
         summary="Resume the deletion of orphans",
         description="The monitor deletes orphans whose objects were deleted, and stops if there are too many.",
         success=202,
-        calls=Recovery.release,
+        calls=Recovery.resume_deletions,
     ),
 ]
 """The routes of `Recovery`."""

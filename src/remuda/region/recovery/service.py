@@ -149,11 +149,11 @@ class Recovery:
         await self._claim("removal", orphan)
         await inventory.remove(record.spec.handle)
 
-    async def release(self, context: Context) -> None:
+    async def resume_deletions(self, context: Context) -> None:
         """Have the monitor delete orphans again, after it stopped because there were too many."""
         allow_everywhere(context.principal, _PERMISSION)
         for group in ("", EVERYTHING):  # orphans are in no project, so both groups have the same limit
-            await self.guard.release(group)
+            await self.guard.resume(group)
 
     async def _claim(self, claim: OrphanClaim, orphan: str) -> None:
         async def write() -> None:

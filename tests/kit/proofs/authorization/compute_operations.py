@@ -150,7 +150,7 @@ POLICIES = (
     _row("PUT", _POLICY, "update_project_policy", "policy", "identity:projects update", scope="organization", body=_policy),
 )
 RECOVERY = (
-    _row("POST", "/api/v2/recovery/removals/release", "release_removals", "everywhere", "region:regions update", 202),
+    _row("POST", "/api/v2/recovery/deletions/resume", "resume_deletions", "everywhere", "region:regions update", 202),
 )
 # fmt: on
 

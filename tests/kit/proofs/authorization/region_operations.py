@@ -240,7 +240,7 @@ RECOVERY = (
     _recovery("POST", "{kind}/{id}/abandon", "abandon_object", 422, declares=202, thing="id", body=lambda _: {"reason": "it is stuck"}),
     _recovery("POST", "orphans/{orphanID}/adopt", "adopt_orphan", 422, declares=201, thing="orphanID", body=lambda values: {"name": "lost", "networkId": values["id"]}),
     _recovery("POST", "orphans/{orphanID}/forget", "forget_orphan", 202, thing="orphanID", body=lambda _: {}),
-    _recovery("POST", "removals/release", "release_removals", 202),
+    _recovery("POST", "deletions/resume", "resume_deletions", 202),
 )
 # fmt: on
 
