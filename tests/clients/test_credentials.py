@@ -9,8 +9,8 @@ from remuda.http.transport import BearerCredentials
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
+from remuda.region.api import RegionApi
 from remuda.region.app import TABLE as REGION
-from remuda.region.port import RegionApi
 from tests.kit.scripted_server import Answer, Server, rejection, told
 
 CONTEXT = Context(principal=Principal(subject="unikorn-compute", type="system"), operation="op")

@@ -11,13 +11,13 @@ from remuda.clients.watch import LocalWatch, WatchMessage
 from remuda.http.client import Client
 from remuda.http.routes import Table
 from remuda.http.transport import ServiceCredentials
+from remuda.identity.api import IdentityApi
 from remuda.identity.app import TABLE as IDENTITY
-from remuda.identity.port import IdentityApi
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
+from remuda.region.api import RegionApi
 from remuda.region.app import TABLE as REGION
 from remuda.region.networks.schema import NetworkRead
-from remuda.region.port import RegionApi
 from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead
 from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import RegionRead

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from remuda.access.principal import Principal
 from remuda.clients.delegation import Delegation
+from remuda.identity.api import IdentityApi
 from remuda.identity.app import TABLE as IDENTITY
-from remuda.identity.port import IdentityApi
 from remuda.kernel.randomness import SystemRandomness
 from remuda.quota.client import QuotaClient
 from tests.kit.both_transports import Serving, client_of, free_port, remote_of

@@ -11,7 +11,7 @@ import pytest
 from remuda.clients.watch import Changed, Restarted, Synced
 from remuda.compute.instances.server_watch import AllServers, watch_servers
 from remuda.compute.names import INSTANCE_TAG
-from remuda.region.port import RegionApi
+from remuda.region.api import RegionApi
 from tests.kit.both_transports import SERVICE, TRANSPORTS, FollowedServices, followed
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import STANDARD, UBUNTU, RegionEnvironment

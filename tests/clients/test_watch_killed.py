@@ -12,8 +12,8 @@ import httpx2
 
 from remuda.clients.transport import remote
 from remuda.http.client import Client
+from remuda.identity.api import IdentityApi
 from remuda.identity.app import TABLE as IDENTITY
-from remuda.identity.port import IdentityApi
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.both_transports import QUICK, Certified, Following, free_port

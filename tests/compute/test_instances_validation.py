@@ -7,7 +7,7 @@ from remuda.access.principal import Context
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient
 from remuda.operations.kinds import Operation
-from remuda.region.port import RegionApi
+from remuda.region.api import RegionApi
 from tests.kit.compute.environment import INSTANCES, SERVICE, ComputeEnvironment
 from tests.kit.compute.requests import held, made, make_authority, make_group, settle
 from tests.kit.resource_api import rejection

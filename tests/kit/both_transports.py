@@ -24,13 +24,13 @@ from remuda.http.client import Client
 from remuda.http.routes import Table
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.http.transport import ClientSettings, ServiceCredentials
+from remuda.identity.api import IdentityApi
 from remuda.identity.app import TABLE as IDENTITY
-from remuda.identity.port import IdentityApi
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.quota.client import QuotaClient
+from remuda.region.api import RegionApi
 from remuda.region.app import TABLE as REGION
-from remuda.region.port import RegionApi
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.environment import RegionEnvironment, running
 

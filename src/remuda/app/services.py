@@ -25,13 +25,13 @@ from remuda.http.asgi import ASGIApp
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
+from remuda.identity.api import IdentityApi
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import BootstrapRun, FirstLogin
 from remuda.identity.credentials import CredentialsFile, ExampleInstance
 from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.identity.login.browser_sessions import BrowserAuthenticator
-from remuda.identity.port import IdentityApi
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
@@ -40,12 +40,12 @@ from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.quota.client import QuotaClient
 from remuda.reconcile.reporter import Reporter
+from remuda.region.api import RegionApi
 from remuda.region.app import TABLE as REGION
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
-from remuda.region.port import RegionApi
 from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.resources.query import NetworkedQuery

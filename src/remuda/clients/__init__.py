@@ -1,1 +1,1 @@
-"""Clients of services: each port of one service, on the other in this process (local) or over HTTP (remote)."""
+"""Clients of services: each API of one service, used by the other in this process (local) or over HTTP (remote)."""

@@ -1,6 +1,6 @@
-"""Local and remote clients of a service: implementations of its port, made from its route table.
+"""Local and remote clients of a service: implementations of its API, made from its route table.
 
-A port is a Protocol whose methods are named after routes. `local` calls the method of the service that a route names,
+An API is a Protocol whose methods are named after routes. `local` calls the method of the service that a route names,
 and applies the route's view; `remote` sends the same route over HTTP. Both check the same permissions, return the same
 schema and raise the same errors. A method that does not fit its route is found when a client is built.
 
@@ -29,39 +29,37 @@ from remuda.store.objects import Resource
 if TYPE_CHECKING:  # slow to import, and not needed if all services run in one process
     from remuda.http.client import Client
 
-PortT = TypeVar("PortT")
+ApiT = TypeVar("ApiT")
 Method = Callable[..., Any]
 
 _WATCH, _LIST = "watch_", "list_"
 _PAGE = 25
 
 
-def local(port: type[PortT], table: Table, services: object, *, watch: LocalWatch) -> PortT:
-    """Return the client of a service in this process. Raise ValueError if the port does not fit the routes."""
-    methods = {
-        name: _local_method(name, method, route, services, watch) for name, method, route in _routes(port, table)
-    }
-    return cast("PortT", SimpleNamespace(**methods))
+def local(api: type[ApiT], table: Table, services: object, *, watch: LocalWatch) -> ApiT:
+    """Return the client of a service in this process. Raise ValueError if the API does not fit the routes."""
+    methods = {name: _local_method(name, method, route, services, watch) for name, method, route in _routes(api, table)}
+    return cast("ApiT", SimpleNamespace(**methods))
 
 
-def remote(port: type[PortT], table: Table, client: "Client", *, clock: Clock, randomness: Randomness) -> PortT:
-    """Return the client of a service in another process. Raise ValueError if the port does not fit the routes."""
+def remote(api: type[ApiT], table: Table, client: "Client", *, clock: Clock, randomness: Randomness) -> ApiT:
+    """Return the client of a service in another process. Raise ValueError if the API does not fit the routes."""
     watch = RemoteWatch(client=client, clock=clock, randomness=randomness)
-    methods = {name: _remote_method(name, method, route, client, watch) for name, method, route in _routes(port, table)}
-    return cast("PortT", SimpleNamespace(**methods))
+    methods = {name: _remote_method(name, method, route, client, watch) for name, method, route in _routes(api, table)}
+    return cast("ApiT", SimpleNamespace(**methods))
 
 
-def _methods(port: type) -> Iterator[tuple[str, Method]]:
-    for each in port.__mro__:
+def _methods(api: type) -> Iterator[tuple[str, Method]]:
+    for each in api.__mro__:
         if each not in {object, Protocol}:
             members = vars(each).items()
             yield from ((name, member) for name, member in members if inspect.isfunction(member) and name[0] != "_")
 
 
-def _routes(port: type, table: Table) -> Sequence[tuple[str, Method, AnyRoute]]:
-    """Return the methods of a port with their routes, or raise ValueError with all that is wrong."""
+def _routes(api: type, table: Table) -> Sequence[tuple[str, Method, AnyRoute]]:
+    """Return the methods of an API with their routes, or raise ValueError with all that is wrong."""
     by_name, found, faults = {route.name: route for route in table.routes}, [], []
-    for name, method in _methods(port):
+    for name, method in _methods(api):
         route = by_name.get(f"{_LIST}{name.removeprefix(_WATCH)}" if name.startswith(_WATCH) else name)
         if route is None:
             faults.append(f"{name} is no route")
@@ -72,7 +70,7 @@ def _routes(port: type, table: Table) -> Sequence[tuple[str, Method, AnyRoute]]:
         except ValueError as error:
             faults.append(f"{name} {error}")
     if faults:
-        raise ValueError(f"{port.__name__} does not fit the routes of {table.service}: {'; '.join(faults)}")
+        raise ValueError(f"{api.__name__} does not fit the routes of {table.service}: {'; '.join(faults)}")
     return found
 
 

@@ -17,9 +17,9 @@ from remuda.kernel.errors import Malformed, NotFound
 from remuda.quota.ports import AllocatedQuota, Charge, ProjectRef, ProjectState, QuotaLedger
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.resync import ResyncSettings
+from remuda.region.api import RegionApi
 from remuda.region.images.schema import ImageQuery
 from remuda.region.networks.schema import NetworkRead
-from remuda.region.port import RegionApi
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import ImageRead, ProjectMetadataRead

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from remuda.access.principal import Context, Principal
 from remuda.clients.delegation import Delegation
 from remuda.clients.watch import Changed
-from remuda.identity.port import IdentityApi
+from remuda.identity.api import IdentityApi
 from remuda.identity.quotas.schema import (
     AllocationRead,
     AllocationSpecWire,

@@ -24,19 +24,19 @@ from remuda.http.asgi import ASGIApp, ClientDisconnect, Receive, Scope, Send
 from remuda.http.client import Client
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress
 from remuda.http.transport import ClientCredentials, ClientSettings, ServiceCredentials
+from remuda.identity.api import IdentityApi
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
-from remuda.identity.port import IdentityApi
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
 from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.quota.client import QuotaClient
+from remuda.region.api import RegionApi
 from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
-from remuda.region.port import RegionApi
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.both_transports import QUICK, free_port

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.compute.ports import RegionClient
+from remuda.region.api import RegionApi
 from remuda.region.networks.schema import NetworkRead, NetworkSpecWire, NetworkStatusRead, ReservationsWire
-from remuda.region.port import RegionApi
 from remuda.region.servers.schema import ServerRead, ServerSpecWire, ServerStatusRead
 from remuda.resources.schema import Detail, ProjectMetadataRead, TagWire
 

@@ -29,7 +29,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.quota.reservation import is_provisioned
 from remuda.reconcile.leader import while_leading
 from remuda.reconcile.sources import names
-from remuda.region.port import RegionApi
+from remuda.region.api import RegionApi
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.crud import find
 

@@ -40,9 +40,9 @@ from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.reconcile.results import ReconcileContext
 from remuda.reconcile.sources import names
+from remuda.region.api import RegionApi
 from remuda.region.images.schema import ImageQuery
 from remuda.region.networks.schema import NetworkRead
-from remuda.region.port import RegionApi
 from remuda.resources.conventions import NETWORK
 from remuda.resources.crud import each_once, find, request_deletion, requested_event, retry_on_conflict
 from remuda.resources.ipv4 import parse_prefix

@@ -1,4 +1,4 @@
-"""Port of region: its API as other services call it, in this process or over HTTP."""
+"""API of region as other services call it, in this process or over HTTP."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Port of identity: its API as other services call it, in this process or over HTTP."""
+"""API of identity as other services call it, in this process or over HTTP."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol
