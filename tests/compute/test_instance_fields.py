@@ -42,7 +42,9 @@ from remuda.region.servers.schema import (
     ServerSpecWire,
     ServerStatusRead,
 )
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import IDENTITY, ORGANIZATION
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata, ResourceT
 from tests.compute.test_instances_rules import ANN, GROUP, NETWORK, ORG, PROJECT, REGION, USER_DATA
@@ -114,7 +116,7 @@ def instance_of(spec: InstanceSpecWire) -> ComputeInstance:
 
 
 def server_of(desired: ServerCreate) -> Server:
-    home = {labels.ORGANIZATION: ORG, labels.PROJECT: PROJECT, labels.REGION: REGION, labels.IDENTITY: GROUP}
+    home = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, REGION_LABEL: REGION, IDENTITY: GROUP}
     network = Network(metadata=Metadata(name=NETWORK, uid="uid", labels=home), spec=NetworkSpec(prefix="10.0.0.0/24"))
     return stored(new_server(desired, network, SERVICE, operation="op"))
 

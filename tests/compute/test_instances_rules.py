@@ -27,9 +27,17 @@ from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.region.servers.schema import NetworkingWire as ServerNetworking
-from remuda.resources import conventions as labels
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import (
+    CONTROLLER_FINALIZER,
+    DESCRIPTION,
+    NAME,
+    ORGANIZATION,
+    PAYING_ORGANIZATION,
+    PAYING_PROJECT,
+)
+from remuda.resources.conventions import NETWORK as NETWORK_LABEL
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.resources.schema import MetadataWrite, TagWire
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
@@ -58,13 +66,13 @@ def test_c01_m07_an_instance_is_named_after_network_and_name_and_so_is_its_serve
     assert (instance.name, instance.spec.server_id, instance.spec.operation) == (ID, ID, "op")
     assert instance.metadata.finalizers == (CONTROLLER_FINALIZER,)
     assert instance.metadata.labels == {
-        labels.NAME: "web",
-        labels.ORGANIZATION: ORG,
-        labels.PROJECT: PROJECT,
-        labels.PAYING_ORGANIZATION: ORG,
-        labels.PAYING_PROJECT: PROJECT,
-        regional.REGION: REGION,
-        regional.NETWORK: NETWORK,
+        NAME: "web",
+        ORGANIZATION: ORG,
+        PROJECT_LABEL: PROJECT,
+        PAYING_ORGANIZATION: ORG,
+        PAYING_PROJECT: PROJECT,
+        REGION_LABEL: REGION,
+        NETWORK_LABEL: NETWORK,
     }
 
 
@@ -122,7 +130,7 @@ def test_a_change_replaces_what_is_said_and_leaves_protection_that_is_not() -> N
     assert after.spec.networking.public_ip is True
     assert after.spec.protection == Protection(plan=True)
     assert (after.spec.operation, after.spec.server_id, after.name) == ("op", ID, ID)
-    assert labels.DESCRIPTION not in after.metadata.annotations
+    assert DESCRIPTION not in after.metadata.annotations
     lifted = replace(wanted, spec=replace(spec, protection=ProtectionWire()))
     assert changed_instance(before, lifted, ANN, NOW, gpus=4).spec.protection == Protection()
 

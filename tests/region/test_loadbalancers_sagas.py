@@ -29,9 +29,10 @@ from remuda.region.loadbalancers.schema import (
     ListenerWire,
     PoolWire,
 )
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import NAME, ORGANIZATION
+from remuda.resources.conventions import API_VERSION, NAME, ORGANIZATION
+from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
@@ -62,8 +63,8 @@ class Country:
 
     async def prepare(self, store: Store) -> None:
         """Make the network."""
-        where = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, regional.REGION: REGION, regional.IDENTITY: IDENTITY}
-        metadata = Metadata(name=NETWORK, labels={**where, NAME: "net", regional.API_VERSION: "2"})
+        where = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, REGION_LABEL: REGION, IDENTITY_LABEL: IDENTITY}
+        metadata = Metadata(name=NETWORK, labels={**where, NAME: "net", API_VERSION: "2"})
         await store.create(Network(metadata=metadata, spec=NetworkSpec(prefix="10.0.0.0/24")))
 
     def ports(self, store: Store) -> QuotaPorts:
@@ -115,7 +116,7 @@ def _wanted(balancer: str, *, is_public: bool) -> NewBalancer:
 
 def _validated(*, is_public: bool) -> LoadBalancer:
     """Return the load balancer as it stands to begin with."""
-    home = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, regional.REGION: REGION, regional.IDENTITY: IDENTITY}
+    home = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, REGION_LABEL: REGION, IDENTITY_LABEL: IDENTITY}
     network = Network(metadata=Metadata(name=NETWORK, labels=home), spec=NetworkSpec(prefix="10.0.0.0/24"))
     return rules.new_balancer(ONE, _wanted(ONE, is_public=is_public).requested, network, ANN, operation=TWO)
 

@@ -14,7 +14,7 @@ from remuda.quota.lock import is_locked, is_operation_open, operation_phase
 from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT, PROJECT, organization_of, project_of
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
@@ -46,7 +46,7 @@ async def wait_for_create(
 
 
 def project_ref(resource: Resource) -> ProjectRef:
-    return ProjectRef(labels.organization_of(resource), labels.project_of(resource))
+    return ProjectRef(organization_of(resource), project_of(resource))
 
 
 def payer_for(context: Context, resource: Resource) -> Principal:
@@ -57,10 +57,10 @@ def payer_for(context: Context, resource: Resource) -> Principal:
 def payer_of(resource: Resource) -> ProjectRef:
     """Return the payer of an object: the one in its labels, or its own project."""
     found = resource.metadata.labels
-    organization = found.get(labels.PAYING_ORGANIZATION)
+    organization = found.get(PAYING_ORGANIZATION)
     if organization is None:
         return project_ref(resource)
-    return ProjectRef(organization, found.get(labels.PAYING_PROJECT, found[labels.PROJECT]))
+    return ProjectRef(organization, found.get(PAYING_PROJECT, found[PROJECT]))
 
 
 def is_charged(resource: Resource) -> bool:

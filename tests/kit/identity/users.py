@@ -24,7 +24,8 @@ from remuda.identity.users.sagas import UserPorts, bound
 from remuda.identity.users.service import Accounts, Users
 from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import NAME
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.contract import Reply
@@ -87,12 +88,12 @@ async def furnish(store: Store) -> None:
     """Make two organizations, a project and the roles."""
     await seed_roles(store)
     for name in (ORG, OTHER_ORG):
-        await store.create(Organization(metadata=Metadata(name=name, labels={labels.NAME: "acme"})))
+        await store.create(Organization(metadata=Metadata(name=name, labels={NAME: "acme"})))
     await store.create(
         Project(
             metadata=Metadata(
                 name=PROJECT,
-                labels={labels.NAME: "project", labels.ORGANIZATION: ORG},
+                labels={NAME: "project", ORGANIZATION_LABEL: ORG},
                 owner_references=(ORGANIZATION.owner(await store.get(Organization, ORG)),),
             ),
             spec=ProjectSpec(),
@@ -103,7 +104,7 @@ async def furnish(store: Store) -> None:
 async def make_group(store: Store, name: str, *roles: str, organization: str = ORG) -> str:
     """Make a group behind everybody's back, and return its id."""
     owner = ORGANIZATION.owner(await store.get(Organization, organization))
-    where = {labels.NAME: name, labels.ORGANIZATION: organization}
+    where = {NAME: name, ORGANIZATION_LABEL: organization}
     ids = [each.name for each in (await store.list(Group)).items]
     metadata = Metadata(name=f"c0000000-0000-4000-8000-{len(ids):012d}", labels=where, owner_references=(owner,))
     return (await store.create(Group(metadata=metadata, spec=GroupSpec(role_ids=roles)))).name

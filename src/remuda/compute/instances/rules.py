@@ -43,8 +43,19 @@ from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done, Requeue, Result
 from remuda.region.servers.schema import NetworkingWire as ServerNetworking
 from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead, ServerSpecWire
-from remuda.resources import conventions as labels
-from remuda.resources.conventions import CONTROLLER_FINALIZER, network_of, organization_of, project_of, region_of
+from remuda.resources.conventions import (
+    CONTROLLER_FINALIZER,
+    DESCRIPTION,
+    NAME,
+    NETWORK,
+    ORGANIZATION,
+    PROJECT,
+    REGION,
+    network_of,
+    organization_of,
+    project_of,
+    region_of,
+)
 from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
@@ -56,7 +67,7 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.schema import MetadataWrite, TagWire
 
-SCOPE = (labels.ORGANIZATION, labels.PROJECT, labels.REGION, labels.NETWORK, labels.NAME)
+SCOPE = (ORGANIZATION, PROJECT, REGION, NETWORK, NAME)
 """The labels of the scope and name of an instance."""
 
 _CONVERTED = ("networking", "ssh_certificate_authority_id", "user_data")
@@ -92,10 +103,10 @@ def new_instance(body: InstanceCreate, region: str, by: Principal, *, operation:
     """Return an instance as it is stored."""
     spec, network = body.spec, body.spec.network_id
     where = {
-        labels.ORGANIZATION: spec.organization_id,
-        labels.PROJECT: spec.project_id,
-        labels.REGION: region,
-        labels.NETWORK: network,
+        ORGANIZATION: spec.organization_id,
+        PROJECT: spec.project_id,
+        REGION: region,
+        NETWORK: network,
     }
     name = instance_id(network, body.metadata.name)
     return ComputeInstance(
@@ -157,13 +168,13 @@ def desired_server(instance: ComputeInstance) -> ServerCreate:
     sources = each_once(source_prefix(each) or each for each in networking.allowed_source_addresses)
     return ServerCreate(
         metadata=MetadataWrite(
-            name=found.get(labels.NAME, ""),
-            description=instance.metadata.annotations.get(labels.DESCRIPTION) or msgspec.UNSET,
+            name=found.get(NAME, ""),
+            description=instance.metadata.annotations.get(DESCRIPTION) or msgspec.UNSET,
             tags=tuple(TagWire(name=name, value=value) for name, value in sorted(_ownership(instance).items())),
         ),
         spec=ServerCreateSpec(
             **_desired(spec),
-            network_id=found.get(labels.NETWORK, ""),
+            network_id=found.get(NETWORK, ""),
             networking=ServerNetworking(
                 security_groups=each_once(networking.security_group_ids),
                 public_ip=spec.wants_public_ip,

@@ -19,7 +19,7 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient, is_deleting
 from remuda.kernel.errors import Inconsistent, Malformed, NotFound
 from remuda.region.servers.schema import ServerRead
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 
 _DAMAGED = "its labels are damaged: "
 
@@ -33,10 +33,10 @@ def missing_labels(instance: ComputeInstance) -> str:
 def wrong_labels(instance: ComputeInstance, server: ServerRead) -> Mapping[str, str]:
     """Return the labels that differ from the scope of a server, with their right values."""
     expected = {
-        labels.ORGANIZATION: server.metadata.organization_id,
-        labels.PROJECT: server.metadata.project_id,
-        labels.REGION: server.status.region_id,
-        labels.NETWORK: server.status.network_id,
+        ORGANIZATION: server.metadata.organization_id,
+        PROJECT: server.metadata.project_id,
+        REGION: server.status.region_id,
+        NETWORK: server.status.network_id,
     }
     found = instance.metadata.labels
     return {label: value for label, value in expected.items() if found.get(label) != value}
@@ -52,7 +52,7 @@ def displacement(instance: ComputeInstance, server: ServerRead) -> str:
 def broken_link(instance: ComputeInstance) -> str:
     """Return a message about an instance that is linked to a server of another network or name, or an empty string."""
     found, linked = instance.metadata.labels, instance.spec.server_id
-    if not linked or linked == instance_id(found[labels.NETWORK], found[labels.NAME]):
+    if not linked or linked == instance_id(found[NETWORK], found[NAME]):
         return ""
     return f"{_DAMAGED}network and name are not those that its id follows from"
 

@@ -24,7 +24,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.kernel.randomness import Randomness
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -166,7 +166,7 @@ class QuotaWriter:
         owner = await self._store.get(Organization, organization)
         metadata = Metadata(
             name=organization,
-            labels={labels.ORGANIZATION: organization},
+            labels={ORGANIZATION_LABEL: organization},
             owner_references=(ORGANIZATION.owner(owner),),
             finalizers=(LEDGER_FINALIZER,),
         )

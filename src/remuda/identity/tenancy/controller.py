@@ -26,7 +26,7 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
 from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.reconcile.status import AVAILABLE
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import NAME, ORGANIZATION, RESOURCE_ID, RESOURCE_KIND, organization_of, project_of
 from remuda.resources.crud import describe_references, find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
@@ -63,7 +63,7 @@ class OrganizationController:
 
     async def waits_for(self, organization: Organization) -> str:
         """Describe the projects that still exist."""
-        projects = (await self.store.list(Project, labels={labels.ORGANIZATION: organization.name})).items
+        projects = (await self.store.list(Project, labels={ORGANIZATION: organization.name})).items
         if not projects:
             return await any_children(organization)
         return f"waiting for {_listed('project', map(_describe_project, projects[:_MAX_NAMED]), len(projects))}"
@@ -86,7 +86,7 @@ class ProjectController:
         active_index = ("active", project.name)
         allocations = (await self.store.list(Allocation, index=active_index, limit=_MAX_NAMED)).items
         if not allocations:
-            if await self.closer.close(labels.organization_of(project), project.name):
+            if await self.closer.close(organization_of(project), project.name):
                 return Done()
             run.requeue_after(_RETRY_S)  # an open reservation becomes an allocation soon, or never
             return Blocked("InUse", "in use by an allocation that is being reserved")
@@ -112,7 +112,7 @@ def controllers(
             ports=ports,
             sources=(
                 Source(Domain, keys=through(store, Organization, "domain", lambda domain: folded(domain.spec.domain))),
-                Source(Project, when=_describe_project, keys=_if_deleting(store, Organization, labels.organization_of)),
+                Source(Project, when=_describe_project, keys=_if_deleting(store, Organization, organization_of)),
             ),
             settings=settings,
         ),
@@ -128,7 +128,7 @@ def controllers(
                 Source(
                     Allocation,
                     when=lambda allocation: allocation.spec.state,
-                    keys=_if_deleting(store, Project, labels.project_of),
+                    keys=_if_deleting(store, Project, project_of),
                 ),
             ),
             settings=settings,
@@ -162,7 +162,7 @@ def _describe_project(project: Project) -> str:
     """Return the name of a project, and why it still exists."""
     available = find_condition(project.status.conditions, AVAILABLE)
     why = available.message if available is not None and available.status == "False" else "being removed"
-    return f"{project.metadata.labels[labels.NAME]} ({project.name}), {why}"
+    return f"{project.metadata.labels[NAME]} ({project.name}), {why}"
 
 
 def _describe_blockers(references: Sequence[str]) -> str:
@@ -175,7 +175,7 @@ def _describe_blockers(references: Sequence[str]) -> str:
 
 def _owner(allocation: Allocation) -> str:
     return describe_references(
-        [f"{allocation.metadata.labels[labels.RESOURCE_KIND]}/{allocation.metadata.labels[labels.RESOURCE_ID]}"]
+        [f"{allocation.metadata.labels[RESOURCE_KIND]}/{allocation.metadata.labels[RESOURCE_ID]}"]
     )
 
 

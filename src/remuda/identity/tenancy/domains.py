@@ -11,7 +11,8 @@ from contextlib import suppress
 from remuda.identity.kinds.tenancy import ORGANIZATION, Domain, DomainSpec, Organization, domain_id
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.kernel.text import folded
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
+from remuda.resources.conventions import organization_of
 from remuda.resources.crud import find_in
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -20,7 +21,7 @@ from remuda.store.objects import Metadata
 async def organization_of_domain(store: Store, domain: str) -> Organization | None:
     """Return the organization that owns a domain and still requests it."""
     try:
-        owner = labels.organization_of(await store.get(Domain, domain_id(domain)))
+        owner = organization_of(await store.get(Domain, domain_id(domain)))
         found = await store.get(Organization, owner)
     except NotFound:
         return None
@@ -29,14 +30,14 @@ async def organization_of_domain(store: Store, domain: str) -> Organization | No
 
 async def domains_of(store: Store, organization: Organization) -> Sequence[Domain]:
     """Return the domains that an organization owns, desired or not."""
-    return (await store.list(Domain, labels={labels.ORGANIZATION: organization.name})).items
+    return (await store.list(Domain, labels={ORGANIZATION_LABEL: organization.name})).items
 
 
 async def claim(store: Store, organization: Organization, domain: str) -> bool:
     """Claim a domain for an organization, and return whether it owns it now."""
     metadata = Metadata(
         name=domain_id(domain),
-        labels={labels.ORGANIZATION: organization.name},
+        labels={ORGANIZATION_LABEL: organization.name},
         owner_references=(ORGANIZATION.owner(organization),),
     )
     try:

@@ -36,7 +36,7 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
@@ -101,7 +101,7 @@ def _organization_spec(stored: OrganizationSpec, spec: OrganizationSpecWire, tag
 
 
 def new_project(name: str, organization: Organization, requested: ProjectWrite, principal: Principal) -> Project:
-    where = {labels.ORGANIZATION: organization.name}
+    where = {ORGANIZATION_LABEL: organization.name}
     metadata = new_metadata(name, requested.metadata, principal, labels=where, finalizers=(CONTROLLER_FINALIZER,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     tags = own_tags(stored_tags(requested.metadata), principal)
@@ -182,7 +182,7 @@ def _is_loopback(host: str) -> bool:
 def new_provider(
     name: str, organization: Organization, requested: ProviderWrite, principal: Principal
 ) -> OAuth2Provider:
-    metadata = new_metadata(name, requested.metadata, principal, labels={labels.ORGANIZATION: organization.name})
+    metadata = new_metadata(name, requested.metadata, principal, labels={ORGANIZATION_LABEL: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     tags = own_tags(stored_tags(requested.metadata), principal)
     return OAuth2Provider(metadata=metadata, spec=_spec(OAuth2ProviderSpec(), requested.spec, tags))
@@ -217,7 +217,7 @@ def _secret(stored: OAuth2ProviderSpec, requested: ProviderSpecWire) -> Secret |
 
 def read_provider(provider: OAuth2Provider) -> ProviderRead:
     """Return the response for a provider, without its secret."""
-    metadata = replace(provider.metadata, labels={labels.ORGANIZATION: "", **provider.metadata.labels})
+    metadata = replace(provider.metadata, labels={ORGANIZATION_LABEL: "", **provider.metadata.labels})
     return ProviderRead(
         metadata=read_organization_metadata(metadata, provider.spec.tags), spec=_spec_wire(provider.spec)
     )

@@ -43,7 +43,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
+from remuda.resources.conventions import USER, organization_of
 from remuda.resources.crud import find_in, get_in
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import VersionRead
@@ -151,8 +152,8 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
         return user.name
 
     async def _memberships(self, user: str) -> frozenset[str]:
-        page = await self.store.list(OrganizationUser, labels={labels.USER: user})
-        return frozenset(labels.organization_of(membership) for membership in page.items)
+        page = await self.store.list(OrganizationUser, labels={USER: user})
+        return frozenset(organization_of(membership) for membership in page.items)
 
     async def _check(self, organization: str, body: OrganizationWrite) -> None:
         """Raise Invalid for an invalid request. The controller ensures one owner of a domain; this reports it early."""
@@ -209,7 +210,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
             store=self.store,
             kind=Project,
             view=self.view,
-            labels={labels.ORGANIZATION: organization},
+            labels={ORGANIZATION_LABEL: organization},
             visible=None if _is_allowed_in_all(context, read_permission, organization) else is_visible,
         )
 
@@ -291,7 +292,7 @@ class OrganizationProviders(OrganizationResourceService[OAuth2Provider, Provider
     async def list(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
         self.authorize(context, "read", organization)
         await self.store.get(Organization, organization)
-        where = {labels.ORGANIZATION: organization}
+        where = {ORGANIZATION_LABEL: organization}
         return Collection(store=self.store, kind=OAuth2Provider, view=self.view, labels=where)
 
     async def create(self, context: Context, organization: str, body: ProviderWrite) -> OAuth2Provider:

@@ -22,7 +22,6 @@ from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, S
 from remuda.identity.users.service import RoleGrants
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Malformed
-from remuda.resources import conventions as labels
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import USER
 from remuda.resources.crud import each_once, find, find_in, get_in
@@ -62,7 +61,7 @@ def group_members(requested: GroupWrite, users: Mapping[str, str], others: Seque
 
 
 def new_group(name: str, organization: Organization, requested: GroupWrite, spec: GroupSpec, by: Principal) -> Group:
-    metadata = new_metadata(name, requested.metadata, by, labels={labels.ORGANIZATION: organization.name})
+    metadata = new_metadata(name, requested.metadata, by, labels={ORGANIZATION_LABEL: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     return Group(metadata=metadata, spec=replace(spec, tags=own_tags(stored_tags(requested.metadata), by)))
 

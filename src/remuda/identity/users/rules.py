@@ -41,7 +41,8 @@ from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import DESCRIPTION, NAME, UNNAMED, USER
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.metadata import changed_metadata, new_metadata, read_organization_metadata, stored_tags
 from remuda.resources.schema import MetadataWrite
 from remuda.resources.tags import own_tags, replaced_tags
@@ -124,7 +125,7 @@ LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
 _ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _ADDRESS = re.compile(rf"(?=.{{3,254}}$)(?=[^@]{{1,64}}@){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
-_NAMELESS = MetadataWrite(name=labels.UNNAMED)
+_NAMELESS = MetadataWrite(name=UNNAMED)
 
 
 def email_address(subject: str, pointer: str = "/spec/subject") -> str:
@@ -143,7 +144,7 @@ def new_user(subject: str, tags: Sequence[Tag], by: Principal, *, creators: Sequ
 def new_membership(
     organization: Organization, subject: str, state: UserState, by: Principal, *, lock: OperationLock | None = None
 ) -> OrganizationUser:
-    where = {labels.ORGANIZATION: organization.name, labels.USER: user_id(subject)}
+    where = {ORGANIZATION_LABEL: organization.name, USER: user_id(subject)}
     metadata = new_metadata(membership_of(organization.name, subject), _NAMELESS, by, labels=where)
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, lock=lock))
@@ -164,7 +165,7 @@ def new_account(
     lock: OperationLock | None,
 ) -> ServiceAccount:
     """Return a service account with the hash of its token."""
-    where = {labels.ORGANIZATION: organization.name}
+    where = {ORGANIZATION_LABEL: organization.name}
     metadata = new_metadata(name, requested, by, labels=where, finalizers=(TOKENS_FINALIZER,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     spec = ServiceAccountSpec(
@@ -190,7 +191,7 @@ def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> 
     if spec.token_id and spec.expiry is not None:
         replaced = (*replaced, ReplacedToken(id=spec.token_id, expires=spec.expiry))
     requested = MetadataWrite(
-        name=_name(account.metadata), description=account.metadata.annotations.get(labels.DESCRIPTION, "")
+        name=_name(account.metadata), description=account.metadata.annotations.get(DESCRIPTION, "")
     )
     return replace(
         account,
@@ -212,7 +213,7 @@ def locked_by(found: LockedT, operation: str) -> LockedT:
 
 def restored(found: LockedT, previous: PreviousMembership) -> LockedT:
     """Return an object in its state before an operation; a newer token stays."""
-    labelled = dict(found.metadata.labels) | {labels.NAME: previous.name}
+    labelled = dict(found.metadata.labels) | {NAME: previous.name}
     metadata = replace(found.metadata, labels=labelled, annotations=previous.annotations)
     spec = replace(found.spec, tags=previous.tags, lock=None)
     if isinstance(spec, OrganizationUserSpec):
@@ -227,7 +228,7 @@ def last_active(user: User) -> datetime | None:
 
 def read_user(membership: OrganizationUser, user: User, groups: Sequence[str]) -> UserRead:
     """Return the response for a user of an organization. It has no name, and its tags are not shown."""
-    labelled = replace(membership.metadata, labels={labels.NAME: labels.UNNAMED} | dict(membership.metadata.labels))
+    labelled = replace(membership.metadata, labels={NAME: UNNAMED} | dict(membership.metadata.labels))
     return UserRead(
         metadata=read_organization_metadata(labelled),
         spec=UserSpecWire(subject=user.spec.subject, state=membership.spec.state, group_ids=tuple(groups)),
@@ -247,4 +248,4 @@ def read_account(account: ServiceAccount, groups: Sequence[str], token: Secret |
 
 
 def _name(metadata: Metadata) -> str:
-    return metadata.labels.get(labels.NAME, labels.UNNAMED)
+    return metadata.labels.get(NAME, UNNAMED)

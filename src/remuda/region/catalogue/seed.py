@@ -22,8 +22,7 @@ from remuda.kernel.ids import derived_id
 from remuda.region.kinds.common import REMUDA_GROUP
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import DESCRIPTION, NAME
+from remuda.resources.conventions import DESCRIPTION, NAME, REGION
 from remuda.resources.crud import find, retry_on_conflict, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -100,6 +99,6 @@ async def _withdraw(store: Store, name: str, now: datetime) -> None:
 
 async def _is_empty(store: Store, region: str) -> bool:
     for kind in store.registry.kinds:
-        if (await store.list_names(kind.type, labels={regional.REGION: region}, limit=1)).items:
+        if (await store.list_names(kind.type, labels={REGION: region}, limit=1)).items:
             return False
     return True

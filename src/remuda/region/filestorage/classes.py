@@ -21,8 +21,7 @@ from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
 from remuda.region.kinds.common import REMUDA_GROUP
 from remuda.region.kinds.filestorage import FileStorageClass, FileStorageClassSpec
 from remuda.region.kinds.regions import Region
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import NAME
+from remuda.resources.conventions import NAME, REGION
 from remuda.resources.crud import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -60,7 +59,7 @@ async def seed_classes(store: Store, providers: ProviderRegistry, region: Region
     for each in desired:
         await seed(store, each, partial(_as_offered, each))
     offered_names = {each.name for each in desired}
-    for found in (await store.list(FileStorageClass, labels={regional.REGION: region.name})).items:
+    for found in (await store.list(FileStorageClass, labels={REGION: region.name})).items:
         if PROVIDER_CLASS in found.metadata.annotations and found.name not in offered_names and is_offered(found):
             await seed(store, found, partial(_withdrawn, now=now))
 
@@ -93,7 +92,7 @@ class StorageClassSync:
 def _stored(region: str, offered: CloudStorageClass, provisioner: str) -> FileStorageClass:
     metadata = Metadata(
         name=class_id(region, offered.id),
-        labels={NAME: _name(offered), regional.REGION: region},
+        labels={NAME: _name(offered), REGION: region},
         annotations={PROVIDER_CLASS: offered.id},
     )
     spec = FileStorageClassSpec(provisioner=provisioner, protocols=offered.protocols, parallelism=offered.parallelism)

@@ -46,8 +46,7 @@ from remuda.region.kinds.filestorage import (
     SnapshotRetention,
     SnapshotSchedule,
 )
-from remuda.resources import conventions as labels
-from remuda.resources.conventions import CONTROLLER_FINALIZER, region_of
+from remuda.resources.conventions import CONTROLLER_FINALIZER, ORGANIZATION, PROJECT, REGION, region_of
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -135,9 +134,9 @@ def new_storage(
     """Return the object of new file storage, which was validated before."""
     spec = requested.spec
     scope = {
-        labels.ORGANIZATION: spec.organization_id,
-        labels.PROJECT: spec.project_id,
-        labels.REGION: spec.region_id,
+        ORGANIZATION: spec.organization_id,
+        PROJECT: spec.project_id,
+        REGION: spec.region_id,
     }
     is_protected = _default_protection(spec, default=True)
     return FileStorage(

@@ -13,7 +13,7 @@ from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import EventSubject
 from remuda.region.kinds.common import REMUDA_GROUP, VERSION
-from remuda.resources import conventions as regional
+from remuda.resources.conventions import REGION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
@@ -81,7 +81,7 @@ def new_orphan(
     region: str, subject: EventSubject, handle: Handle, cause: OrphanCause, now: datetime, *, reason: str = ""
 ) -> Orphan:
     return Orphan(
-        metadata=Metadata(name=orphan_id(region, subject, handle), labels={regional.REGION: region}),
+        metadata=Metadata(name=orphan_id(region, subject, handle), labels={REGION: region}),
         spec=OrphanSpec(
             subject=subject,
             tenancy=handle.tenancy,

@@ -34,8 +34,8 @@ from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.address_plan import free_address, mac_of, probe_order
 from remuda.region.networks.rules import plan_of
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import ORGANIZATION, PROJECT
+from remuda.resources.conventions import NETWORK as NETWORK_LABEL
+from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION
 from remuda.resources.crud import find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
@@ -72,10 +72,10 @@ async def allocate_specific_address(
     store: Store, network: Network, holder: ResourceT, ip: IPv4Address
 ) -> Address | None:
     """Allocate this address of a network to a holder, or return None if another one has it."""
-    scope = {label: network.metadata.labels[label] for label in (ORGANIZATION, PROJECT, regional.REGION)}
+    scope = {label: network.metadata.labels[label] for label in (ORGANIZATION, PROJECT, REGION)}
     metadata = Metadata(
         name=address_name(network.name, ip),
-        labels=scope | {regional.NETWORK: network.name},
+        labels=scope | {NETWORK_LABEL: network.name},
         owner_references=(NETWORK.owner(network),),
     )
     uid = cloud_uid_of(holder)
@@ -105,7 +105,7 @@ async def _used(store: Store, network: Network) -> set[IPv4Address]:
     """Return the allocated addresses, read from the names of their objects."""
     return {
         IPv4Address(name.rpartition(".")[2].replace("-", "."))
-        async for name in names(store, Address, labels={regional.NETWORK: network.name})
+        async for name in names(store, Address, labels={NETWORK_LABEL: network.name})
     }
 
 

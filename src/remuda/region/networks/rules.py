@@ -32,8 +32,17 @@ from remuda.region.networks.schema import (
     ReservationsWire,
     RouteWire,
 )
-from remuda.resources import conventions as labels
-from remuda.resources.conventions import CONTROLLER_FINALIZER, region_of
+from remuda.resources.conventions import (
+    API_V2,
+    API_VERSION,
+    CONTROLLER_FINALIZER,
+    ORGANIZATION,
+    PROJECT,
+    REGION,
+    region_of,
+)
+from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
+from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -87,7 +96,7 @@ def new_network(
 ) -> Network:
     """Return the object of a new network, which was validated before."""
     spec = requested.spec
-    scope = _scope_labels(spec) | {labels.IDENTITY: identity.name}
+    scope = _scope_labels(spec) | {IDENTITY_LABEL: identity.name}
     metadata = new_metadata(network, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
     return Network(
         metadata=replace(metadata, owner_references=(IDENTITY.owner(identity),)),
@@ -106,9 +115,9 @@ def child_metadata(
     name: str, requested: MetadataWrite, network: Network, by: Principal, *, tag_labels: Mapping[str, str] | None = None
 ) -> Metadata:
     """Return the metadata of a new object on a network, which is in the network's scope and deleted with it."""
-    own, inherited = network.metadata.labels, (labels.ORGANIZATION, labels.PROJECT, labels.REGION, labels.IDENTITY)
+    own, inherited = network.metadata.labels, (ORGANIZATION, PROJECT, REGION, IDENTITY_LABEL)
     scope = {label: own[label] for label in inherited}
-    scope |= {labels.NETWORK: network.name, labels.API_VERSION: labels.API_V2}
+    scope |= {NETWORK_LABEL: network.name, API_VERSION: API_V2}
     metadata = new_metadata(
         name, requested, by, labels={**(tag_labels or {}), **scope}, finalizers=(CONTROLLER_FINALIZER,)
     )
@@ -149,10 +158,10 @@ def _plan(prefix: IPv4Network, reservations: PrefixReservations | None) -> plan.
 
 def _scope_labels(requested: NetworkCreateSpec) -> dict[str, str]:
     return {
-        labels.ORGANIZATION: requested.organization_id,
-        labels.PROJECT: requested.project_id,
-        labels.REGION: requested.region_id,
-        labels.API_VERSION: labels.API_V2,
+        ORGANIZATION: requested.organization_id,
+        PROJECT: requested.project_id,
+        REGION: requested.region_id,
+        API_VERSION: API_V2,
     }
 
 

@@ -14,8 +14,7 @@ from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules
-from remuda.resources import conventions as regional
-from remuda.resources.conventions import CONTROLLER_FINALIZER
+from remuda.resources.conventions import CONTROLLER_FINALIZER, IDENTITY, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -29,11 +28,11 @@ class SecurityGroupController:
 
     async def provision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
         """Create the group, or update its rules."""
-        identity = await self.store.get(Identity, regional.identity_of(group))
-        network = await self.store.get(Network, regional.network_of(group))
+        identity = await self.store.get(Identity, identity_of(group))
+        network = await self.store.get(Network, network_of(group))
         if not (is_provisioned(identity) and is_provisioned(network)):
             return Blocked("DependencyNotReady", "its network is being created")
-        cloud = await self.providers.get(regional.region_of(group))
+        cloud = await self.providers.get(region_of(group))
         groups, desired = need(cloud.provider.security_groups), rules.cloud_group(group, identity)
         found = await groups.find_group(desired.handle)
         if found is None or set(found.rules) != set(desired.rules):
@@ -43,10 +42,10 @@ class SecurityGroupController:
 
     async def deprovision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
         """Remove the group, when no port uses it."""
-        identity = await find(self.store, Identity, regional.identity_of(group))
+        identity = await find(self.store, Identity, identity_of(group))
         if identity is None or is_abandoned(group):
             return Done()  # nothing of a tenancy outlives its identity
-        cloud = await self.providers.get(regional.region_of(group))
+        cloud = await self.providers.get(region_of(group))
         groups, handle = need(cloud.provider.security_groups), rules.group_handle(group, identity)
         try:
             waiting = await cloud.delete(handle, groups.find_group, groups.remove_group)
@@ -72,8 +71,8 @@ def controller(
         finalizer=CONTROLLER_FINALIZER,
         ports=ports,
         sources=(
-            Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, regional.NETWORK)),
-            Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, regional.IDENTITY)),
+            Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, NETWORK)),
+            Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, IDENTITY)),
         ),
         settings=settings,
     )

@@ -36,8 +36,7 @@ from remuda.region.servers.schema import (
     ServerUpdate,
     SshInjectionWire,
 )
-from remuda.resources import conventions as labels
-from remuda.resources.conventions import network_of, region_of
+from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import each_once
 from remuda.resources.ipv4 import find_prefix, hinted
 from remuda.resources.metadata import (
@@ -94,7 +93,7 @@ def check_update(server: Server, desired: ServerUpdate) -> None:
     """Raise an error for an update of an immutable field, or of a deleting server."""
     if server.is_deleting:
         raise Malformed("server is being deleted")
-    if desired.metadata.name != server.metadata.labels[labels.NAME]:
+    if desired.metadata.name != server.metadata.labels[NAME]:
         raise Invalid("metadata.name", "server names are immutable")
     if desired.spec.flavor_id != server.spec.flavor_id:
         raise Invalid("spec.flavorId", "server flavor is immutable")

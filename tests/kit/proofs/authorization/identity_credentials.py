@@ -10,7 +10,8 @@ from remuda.access.principal import Principal
 from remuda.http.authentication import TrustedProxies, read_credentials
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import User, user_id
-from remuda.resources import conventions as labels
+from remuda.resources.conventions import NAME
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.store.objects import Metadata
 from tests.kit.identity.environment import LOOKER, ROOT, Account, IdentityEnvironment
 from tests.kit.identity.service_credentials import certified
@@ -78,7 +79,7 @@ async def furnish(identity: IdentityEnvironment) -> IdentityCredentials:
     """Make organizations, projects and everybody."""
     credentials = IdentityCredentials(identity)
     for organization in (_HERE, _THERE):
-        metadata = Metadata(name=organization, labels={labels.NAME: "organization"})
+        metadata = Metadata(name=organization, labels={NAME: "organization"})
         await identity.store.create(Organization(metadata=metadata))
     groups = {
         "administrators": await identity.group(_HERE, "administrator"),
@@ -114,7 +115,7 @@ async def _make_project(identity: IdentityEnvironment, scope: Scope, groups: tup
     owner = ORGANIZATION.owner(await identity.store.get(Organization, scope.organization))
     metadata = Metadata(
         name=scope.project,
-        labels={labels.NAME: "project", labels.ORGANIZATION: scope.organization},
+        labels={NAME: "project", ORGANIZATION_LABEL: scope.organization},
         owner_references=(owner,),
     )
     await identity.store.create(Project(metadata=metadata, spec=ProjectSpec(group_ids=groups)))
