@@ -18,7 +18,7 @@ from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import Orphan, OrphanClaim, claimed
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Adopted, ReplacementStatus, Server
+from remuda.region.kinds.servers import Adopted, Server
 from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableKind
@@ -172,7 +172,7 @@ def resources_of(resource: Resource, identity: Identity | None) -> Iterator[tupl
 def _in_tenancy(resource: Resource, identity: Identity) -> Iterator[tuple[EventSubject, Handle]]:
     match resource:
         case Server():
-            replacement = resource.status.replacement or ReplacementStatus()
+            replacement = resource.status.replacement
             for number in range(replacement.completed, max(replacement.started, resource.spec.replacement) + 1):
                 yield "server", server_handle(resource, identity, number)
             yield "port", port_handle(resource, identity)

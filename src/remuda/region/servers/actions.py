@@ -17,7 +17,7 @@ from remuda.region.images.rules import read_image, snapshot_of
 from remuda.region.images.schema import SnapshotCreate
 from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
-from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.kinds.servers import Server
 from remuda.region.names import permission
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.schema import ConsoleOutputRead, ConsoleSessionRead, SshKeyRead
@@ -127,7 +127,7 @@ class ServerActions:
 
     async def _locate(self, server: Server) -> tuple[RegionProvider, Handle]:
         identity = await self.store.get(Identity, identity_of(server))
-        replacement = server.status.replacement or ReplacementStatus()
+        replacement = server.status.replacement
         return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.started)
 
 

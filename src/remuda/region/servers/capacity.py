@@ -13,7 +13,7 @@ from remuda.kernel.errors import InsufficientCapacity, Invalid, NotFound
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, NoCapacity
 from remuda.region.catalogue.provider_registry import RegionProvider, need
-from remuda.region.kinds.servers import ReplacementStatus, Server, capacity_key
+from remuda.region.kinds.servers import Server, capacity_key
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -121,7 +121,7 @@ def _is_waiting(server: Server | None, key: str) -> bool:
     """Return whether a server with a reservation still needs it."""
     if server is None or capacity_key(server) != key:
         return False
-    return (server.status.replacement or ReplacementStatus()).completed < server.spec.replacement
+    return server.status.replacement.completed < server.spec.replacement
 
 
 async def _exists_any(handles: Sequence[Handle], cloud: RegionProvider) -> bool:

@@ -67,7 +67,7 @@ ProviderDeletion = tuple[Handle, _Find, _Remove]
 
 def deletions_of(server: Server, cloud: RegionProvider, identity: Identity) -> list[ProviderDeletion]:
     """Return the deletions of the resources that a server may have, in order."""
-    replacement = server.status.replacement or ReplacementStatus()
+    replacement = server.status.replacement
     servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
 
     async def remove_port(port: Handle) -> None:
@@ -143,7 +143,7 @@ class ServerController:
         dependencies = await self._dependencies(server)
         if isinstance(dependencies, Blocked):
             return dependencies
-        replacement = server.status.replacement or ReplacementStatus()
+        replacement = server.status.replacement
         if replacement.started < server.spec.replacement:
             return await self._start_replacement(server, dependencies, replacement)
         if replacement.completed < replacement.started and replacement.predecessors_deleted < replacement.started:
@@ -276,7 +276,7 @@ class ServerController:
         self, server: Server, dependencies: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
         updated = observed(server, found, port, self.clock.now())
-        replacement = updated.status.replacement or ReplacementStatus()
+        replacement = updated.status.replacement
         applied = server.status.applied_image_id
         is_another = found.id != server.status.provider_id
         if replacement.completed < replacement.started or not applied or is_another:  # its create was not stored

@@ -20,7 +20,7 @@ from remuda.providers.contract.servers import CloudPortSpec, CloudServerSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import ReplacementStatus, Server
+from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import network_handle, tenancy_of
 from remuda.region.servers.rules import user_data_of
 from remuda.resources.conventions import NAME, organization_of, project_of, region_of
@@ -106,7 +106,7 @@ def replacement_number(name: str) -> int | None:
 
 def replacement_numbers(server: Server) -> range:
     """Return the numbers, in names at the provider, of the replacements of a server that may exist there."""
-    replacement = server.status.replacement or ReplacementStatus()
+    replacement = server.status.replacement
     last = max(replacement.started, server.spec.replacement)
     return range(server.cloud_number(replacement.completed), server.cloud_number(last) + 1)
 

@@ -16,7 +16,6 @@ from remuda.region.kinds.servers import (
     AddressPair,
     LastAppliedSpec,
     PublicIpAllocation,
-    ReplacementStatus,
     Server,
     ServerGroup,
     ServerImage,
@@ -228,7 +227,7 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
     """
     written = writable_metadata(server.metadata, server.spec.tags)
     authority = desired.ssh_certificate_authority_id or ""
-    started, applied = (server.status.replacement or ReplacementStatus()).started, last_applied_spec(server)
+    started, applied = server.status.replacement.started, last_applied_spec(server)
     is_reverting = server.spec.replacement > started and _matches(applied, desired)
     spec = replace(
         server.spec,
@@ -246,7 +245,7 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
 
 def last_applied_spec(server: Server) -> LastAppliedSpec:
     """Return the spec that a server has or is created with: the desired one, unless its replacement is pending."""
-    spec, replacement = server.spec, server.status.replacement or ReplacementStatus()
+    spec, replacement = server.spec, server.status.replacement
     if spec.last_applied is not None and spec.replacement > replacement.started:
         return spec.last_applied
     return LastAppliedSpec(**_applied(spec), image_id=spec.image.id)

@@ -15,7 +15,7 @@ from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import CloudPort, CloudServer, CloudServerState
 from remuda.region.catalogue.provider_registry import ProviderRegistry, need
 from remuda.region.kinds.networks import Identity
-from remuda.region.kinds.servers import DRIFTED, Phase, ReplacementStatus, Server, ServerStatus
+from remuda.region.kinds.servers import DRIFTED, Phase, Server, ServerStatus
 from remuda.region.servers.provider_spec import port_handle, server_handle
 from remuda.resources.conventions import identity_of, region_of
 from remuda.resources.crud import find, retry_on_conflict
@@ -109,7 +109,7 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
 
 def _is_being_changed(server: Server, found: CloudServer) -> bool:
     status = server.status
-    replacement = status.replacement or ReplacementStatus()
+    replacement = status.replacement
     is_replaced = not replacement.completed == replacement.started == server.spec.replacement
     is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
     return is_replaced or is_rebuilt or found.state == "rebuilding"
@@ -155,7 +155,7 @@ class ServerObserver:
 
     async def _observed(self, server: Server, identity: Identity) -> Server | None:
         provider = (await self.providers.get(region_of(server))).provider
-        replacement = server.status.replacement or ReplacementStatus()
+        replacement = server.status.replacement
         found = await need(provider.servers).find_server(server_handle(server, identity, replacement.started))
         if found is None:
             return None
