@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remuda.compute.instances.rules import charge_for
+from remuda.compute.instances.rules import charge_of
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.ids import derived_id
@@ -187,7 +187,7 @@ async def test_c01_an_instance_of_an_existing_cluster_finds_its_server_by_the_ta
 
 async def test_c08_what_it_costs_is_held_again_before_a_server_is_recreated(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
-    charge, identity = charge_for(await stored(compute, instance)), compute.app.ports.identity
+    charge, identity = charge_of(await stored(compute, instance)), compute.app.ports.identity
     await identity.release(charge)
     quotas = f"/api/v1/organizations/{compute.region.organization}/quotas"
     users_api = compute.region.identity
@@ -209,7 +209,7 @@ async def test_m13_who_comes_late_to_an_instance_that_is_gone_holds_nothing_for_
     assert (await compute.root.delete(at(instance))).status == 202
     await rest(compute)
     with pytest.raises(StaleTokenError):
-        await confirm_quota(compute.app.ports.identity, charge_for(before))
+        await confirm_quota(compute.app.ports.identity, charge_of(before))
     assert not await held(compute)
 
 

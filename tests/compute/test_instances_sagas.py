@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from remuda.access.principal import requester_of
-from remuda.compute.instances.rules import charge_for, instance_id
+from remuda.compute.instances.rules import charge_of, instance_id
 from remuda.compute.instances.sagas import (
     CREATE_INSTANCE,
     SAGAS,
@@ -129,8 +129,8 @@ async def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_ins
         (made,) = (await sagas.store.list(ComputeInstance)).items
         assert (made.spec.operation, made.spec.user_data) == (FIRST, Secret(USER_DATA))
         assert made.spec.server_id == made.name == instance_id(NETWORK, "web")
-        assert country.identity.held == {(PAYER, FIRST): charge_for(made)}
-        amounts = {amount.kind: amount.committed for amount in charge_for(made).amounts}
+        assert country.identity.held == {(PAYER, FIRST): charge_of(made)}
+        amounts = {amount.kind: amount.committed for amount in charge_of(made).amounts}
         assert amounts == {"servers": 1, "gpus": 4, "floatingips": 1}
 
 
@@ -166,7 +166,7 @@ async def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone(world: Worl
             "An instance named 'web' is being created or deleted on this network: try again later."
         )
         assert list(country.identity.held) == [(PAYER, FIRST)]
-        await country.identity.release(charge_for(made))  # as at the end of its deletion, before it goes
+        await country.identity.release(charge_of(made))  # as at the end of its deletion, before it goes
         assert isinstance(await process.try_to_run("dddddddd-0000-4000-8000-000000000004"), NameTaken)
         assert not country.identity.held
         (left,) = (await sagas.store.list(ComputeInstance)).items
@@ -183,7 +183,7 @@ async def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_ag
         process = sagas.start()
         await process.run()
         (made,) = (await sagas.store.list(ComputeInstance)).items
-        await country.identity.release(charge_for(made), permanently=True)
+        await country.identity.release(charge_of(made), permanently=True)
         await roll_back_create(sagas.store, ComputeInstance, made.name)
         done = await sagas.store.get(Operation, FIRST)
         await sagas.store.delete(Operation, FIRST, uid=done.uid)

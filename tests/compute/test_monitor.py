@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.instances.rules import SCOPE, charge_for
+from remuda.compute.instances.rules import SCOPE, charge_of
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation
@@ -235,7 +235,7 @@ async def test_c08_what_is_held_for_nobody_is_released_after_two_looks(compute: 
 @pytest.mark.parametrize("is_released", [True, False])
 async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeEnvironment, *, is_released: bool) -> None:
     instance = await made(compute, await network_of(compute))
-    charge, identity = charge_for(await stored(compute, instance)), compute.app.ports.identity
+    charge, identity = charge_of(await stored(compute, instance)), compute.app.ports.identity
     if is_released:
         await identity.release(charge)
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import requester_of
-from remuda.compute.instances.rules import changed_instance, charge_for, new_instance
+from remuda.compute.instances.rules import changed_instance, charge_of, new_instance
 from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.schema import (
     InstanceCreate,
@@ -90,7 +90,7 @@ class Settled:
     async def prepare(self, store: Store) -> None:
         """Make it, and hold what it costs."""
         made = await store.create(_validated(is_public=self._is_public))
-        await self.identity.allocate(charge_for(made))
+        await self.identity.allocate(charge_of(made))
 
     def ports(self, store: Store) -> QuotaPorts:
         """Return what the steps work on."""
@@ -195,7 +195,7 @@ async def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_wo
             await each.undo(ports, work)
             (instance,), (held,) = (await sagas.store.list(ComputeInstance)).items, ledger.held.values()
             held_of = {amount.kind: amount.committed for amount in held.amounts}
-            assert all(held_of.get(cost.kind, 0) >= cost.committed for cost in charge_for(instance).amounts)
+            assert all(held_of.get(cost.kind, 0) >= cost.committed for cost in charge_of(instance).amounts)
         slow.wakes.set()
         await asyncio.wait([late])
         assert late.exception() is None or isinstance(late.exception(), Unavailable)

@@ -5,8 +5,7 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.operations.kinds import Operation, OperationSpec, Phase
 from remuda.region.authorities.routes import AUTHORITIES
-from remuda.region.authorities.rules import new_authority
-from remuda.region.authorities.sagas import reference_of
+from remuda.region.authorities.rules import new_authority, reference_of
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec

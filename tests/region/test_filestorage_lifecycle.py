@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from remuda.providers.contract.filestorage import CloudFileStorage as CloudStorage
 from remuda.providers.contract.networks import CloudAddressRange
 from remuda.region.filestorage.routes import FILE_STORAGE
-from remuda.region.filestorage.sagas import charge_for
+from remuda.region.filestorage.rules import charge_of
 from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Network
@@ -258,7 +258,7 @@ async def test_a_quota_that_lapsed_is_held_again_before_anything_is_made(region_
     region_storage.identity.lapse(stored.spec.operation)
     assert region_storage.identity.total("filestorage", HOME) == 0
     await region_storage.rest()
-    assert region_storage.identity.held[HOME, stored.spec.operation] == charge_for(stored)
+    assert region_storage.identity.held[HOME, stored.spec.operation] == charge_of(stored)
     assert (await read(region_storage, storage))["metadata"]["provisioningStatus"] == "provisioned"
 
 

@@ -11,6 +11,7 @@ from remuda.quota.lock import LOCK, previous_state
 from remuda.quota.ports import ProjectRef
 from remuda.quota.sagas import QuotaPorts
 from remuda.region.filestorage import rules
+from remuda.region.filestorage.rules import charge_of
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,
     SAGAS,
@@ -18,7 +19,6 @@ from remuda.region.filestorage.sagas import (
     ChangedStorage,
     NewStorage,
     Resized,
-    charge_for,
 )
 from remuda.region.filestorage.schema import (
     AttachmentsWire,
@@ -97,7 +97,7 @@ class Settled(Country):
         """Make it, and hold what it costs."""
         await super().prepare(store)
         made = await store.create(_stored())
-        await self.identity.allocate(charge_for(made))
+        await self.identity.allocate(charge_of(made))
 
 
 def _wanted(storage: str, size: int) -> NewStorage:

@@ -13,13 +13,13 @@ from remuda.quota.sagas import QuotaPorts
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.loadbalancers import rules
+from remuda.region.loadbalancers.rules import charge_of
 from remuda.region.loadbalancers.sagas import (
     CREATE_BALANCER,
     SAGAS,
     UPDATE_BALANCER,
     ChangedBalancer,
     NewBalancer,
-    charge_for,
 )
 from remuda.region.loadbalancers.schema import (
     BalancerCreate,
@@ -102,7 +102,7 @@ class Settled(Country):
         await super().prepare(store)
         network = await store.get(Network, NETWORK)
         made = await store.create(rules.new_balancer(ONE, self._wanted, network, ANN, operation=TWO))
-        await self.identity.allocate(charge_for(made))
+        await self.identity.allocate(charge_of(made))
 
 
 def _wanted(balancer: str, *, is_public: bool) -> NewBalancer:

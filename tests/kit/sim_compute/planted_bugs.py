@@ -12,7 +12,7 @@ from remuda.compute.consumers import NetworkConsumer
 from remuda.compute.instances import convergence, service
 from remuda.compute.instances.controller import InstanceController
 from remuda.compute.instances.convergence import RequestedChange, ServerChanges
-from remuda.compute.instances.rules import charge_for, desired_server
+from remuda.compute.instances.rules import charge_of, desired_server
 from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds import INSTANCE, ComputeInstance
@@ -41,17 +41,17 @@ async def _nothing(*_arguments: object, **_options: object) -> None:
 async def _release_everything(self: InstanceCheck) -> None:
     """Release the quota of every instance, as if none existed."""
     for instance in (await self.ports.store.list(ComputeInstance)).items:
-        await self.ports.identity.release(charge_for(instance))
+        await self.ports.identity.release(charge_of(instance))
 
 
 async def _released_first(self: InstanceController, instance: ComputeInstance, run: Any) -> Any:
-    await self.identity.release(charge_for(instance))
+    await self.identity.release(charge_of(instance))
     return await _remove(self, instance, run)
 
 
 async def _unawaited(self: InstanceController, instance: ComputeInstance, _run: Any) -> Any:
     await self.region.delete_server(instance.spec.server_id, payer_of(instance))
-    await self.identity.release(charge_for(instance))
+    await self.identity.release(charge_of(instance))
     return Done()
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from remuda.identity.kinds.quotas import Allocation
 from remuda.kernel.conditions import find_condition
-from remuda.region.authorities.sagas import reference_of as reference_of_authority
+from remuda.region.authorities.rules import reference_of as reference_of_authority
 from remuda.region.filestorage.rules import reference_of as reference_of_storage
 from remuda.region.kinds.authorities import AUTHORITY
 from remuda.region.kinds.filestorage import FILE_STORAGE
 from remuda.region.kinds.networks import IDENTITY
 from remuda.region.kinds.servers import cloud_uid_of
-from remuda.region.networks.sagas import reference_of as reference_of_identity
+from remuda.region.networks.rules import reference_of as reference_of_identity
 from remuda.resources.conventions import PROJECT, RESOURCE_ID
 from tests.kit.sim_region.history import IMAGES
 from tests.kit.sim_region.snapshot import AT_CLOUD, CONTROLLED, RegionSnapshot, Row

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from remuda.compute.instances.convergence import POLL_S, Convergence, ServerChanges, ServerCreation, Step, cleanup_guard
 from remuda.compute.instances.rules import (
-    charge_for,
+    charge_of,
     has_surplus_quota,
     message_of,
     reason_of,
@@ -177,7 +177,7 @@ def build_controller(ports: ComputePorts) -> Controller:
             store=reconciling.store,
             clock=ports.clock,
             identity=ports.identity,
-            charge=charge_for,
+            charge=charge_of,
             confirms_quota=False,  # only when a server is created
         ),
         sources=(operation_source(subject_of_kind(INSTANCE)),),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from remuda.access.principal import Context
 from remuda.compute.instances.rules import (
-    charge_for,
+    charge_of,
     desired_server,
     incarnation_of,
     is_requested,
@@ -251,7 +251,7 @@ class ServerCreation:
 
     async def create(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Request a server."""
-        waiting = await self._blocker(instance) or await confirm_quota(self.identity, charge_for(instance))
+        waiting = await self._blocker(instance) or await confirm_quota(self.identity, charge_of(instance))
         if waiting is not None:
             return waiting
         await self._check_exists(instance)

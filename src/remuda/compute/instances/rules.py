@@ -91,7 +91,7 @@ def has_scope(instance: ComputeInstance) -> bool:
     return all(instance.metadata.labels.get(label) for label in SCOPE)
 
 
-def charge_of(
+def build_charge(
     instance: str, operation: str, payer: ProjectRef, *, gpus: int, is_public: bool, token: int = 0
 ) -> Charge:
     """Return the quota of an instance."""
@@ -314,10 +314,10 @@ def charged_gpus(instance: ComputeInstance) -> int:
     return max(instance.spec.gpus, 0 if applied is None else applied.gpus)
 
 
-def charge_for(instance: ComputeInstance) -> Charge:
+def charge_of(instance: ComputeInstance) -> Charge:
     """Return the quota of a stored instance."""
     spec = instance.spec
-    return charge_of(
+    return build_charge(
         instance.name,
         spec.operation,
         payer_of(instance),
@@ -355,9 +355,9 @@ def has_surplus_quota(instance: ComputeInstance) -> bool:
 async def release_surplus(ledger: QuotaLedger, instance: ComputeInstance) -> Result | None:
     """Change the allocation to what an instance uses; return the result that blocks it, or None."""
     try:
-        await ledger.change(charge_for(instance))
+        await ledger.change(charge_of(instance))
     except NotFound:  # it was released meanwhile: reserve the present cost
-        return await confirm_quota(ledger, charge_for(instance))
+        return await confirm_quota(ledger, charge_of(instance))
     except StaleTokenError:
         raise Conflict("ComputeInstance", instance.name) from None
     return None

@@ -14,7 +14,7 @@ import msgspec
 
 from remuda.access.principal import Requester
 from remuda.compute.instances import rules
-from remuda.compute.instances.rules import changed_instance, charge_for
+from remuda.compute.instances.rules import changed_instance, charge_of
 from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import is_deleting
@@ -71,7 +71,7 @@ def _charge(work: Work[NewInstance]) -> Charge:
     assert by.project is not None, "the service completes the payer"
     networking, payer = new.requested.spec.networking, ProjectRef(by.organization, by.project)
     is_public = networking is not None and bool(networking.public_ip)
-    return rules.charge_of(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
+    return rules.build_charge(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
 
 
 async def _reserve(ports: InstancePorts, work: Work[NewInstance]) -> None:
@@ -147,7 +147,7 @@ def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInsta
 
 
 UPDATE_INSTANCE = update_saga(
-    "instance.update", INSTANCE, ChangedInstance, changed=_changed, charge=charge_for, has_secret=True
+    "instance.update", INSTANCE, ChangedInstance, changed=_changed, charge=charge_of, has_secret=True
 )
 """Updates an instance whose quota changes, because of its flavor or public address."""
 

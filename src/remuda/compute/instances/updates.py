@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from remuda.access.principal import Context
 from remuda.compute.instances import rules
 from remuda.compute.instances.convergence import REJECTION_REASONS
-from remuda.compute.instances.rules import charge_for, charged_gpus, desired_server, last_requested
+from remuda.compute.instances.rules import charge_of, charged_gpus, desired_server, last_requested
 from remuda.compute.instances.sagas import UPDATE_INSTANCE
 from remuda.compute.instances.schema import InstanceSpecWire, InstanceUpdate
 from remuda.compute.instances.server_lookup import classified, is_ambiguous, list_tagged
@@ -233,7 +233,7 @@ class Updates:
         changes = [change.message for step in update.plan.steps for change in step.changes]
         event = requested_event(context, INSTANCE, found, "ChangeRequested", plan=update.plan.hash, changes=changes)
         log = [*self.instances.audit(context, found), event]
-        if charge_for(changed) == charge_for(found):
+        if charge_of(changed) == charge_of(found):
             return await self.instances.store.update(changed, log=log)
         now, gpus, operations = self.instances.clock.now(), changed.spec.gpus, self.instances.operations
         await run_update(operations, UPDATE_INSTANCE, context, found, body, now=now, log=log, gpus=gpus)

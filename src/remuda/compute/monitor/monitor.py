@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
-from remuda.compute.instances.rules import charge_for
+from remuda.compute.instances.rules import charge_of
 from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked
 from remuda.compute.instances.server_watch import watch_forever
 from remuda.compute.instances.service import delete_instances_on
@@ -143,7 +143,7 @@ class InstanceCheck:
         self.enqueue(instance.name)
 
     async def _check_allocation(self, instance: ComputeInstance, checked: CheckRound) -> None:
-        charge = charge_for(instance)
+        charge = charge_of(instance)
         if await self._is_allocated(charge) or await is_locked(self.ports.store, instance):
             return
         if checked.record(instance.uid) == _TWICE:
@@ -160,7 +160,7 @@ class InstanceCheck:
         found = await find(self.ports.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.version != instance.version:
             return
-        charge, identity = charge_for(found), self.ports.identity
+        charge, identity = charge_of(found), self.ports.identity
         try:
             if await confirm_quota(identity, charge) is not None:
                 return

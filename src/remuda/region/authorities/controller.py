@@ -6,7 +6,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Done, ReconcileContext, Result
-from remuda.region.authorities.sagas import reference_of
+from remuda.region.authorities.rules import reference_of
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER

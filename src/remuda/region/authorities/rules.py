@@ -18,7 +18,7 @@ from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
 from remuda.kernel.errors import Invalid
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead, AuthoritySpecWire
-from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
+from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.resources.conventions import API_V2, API_VERSION, CONTROLLER_FINALIZER, ORGANIZATION, PROJECT
 from remuda.resources.metadata import new_metadata, new_tags, read_project_metadata, stored_tags, writable_metadata
 from remuda.resources.schema import MetadataWrite
@@ -108,6 +108,11 @@ def check_new(requested: AuthorityCreate, by: Principal) -> None:
     """Raise Invalid for a key that is not possible, or tags that the caller may not set."""
     authority_key(requested.spec.public_key)
     new_tags(requested.metadata, by)
+
+
+def reference_of(operation: str) -> str:
+    """Return the reference by which an authority keeps its project, named after the create operation."""
+    return f"{AUTHORITY.qualified}/{operation}"
 
 
 def new_authority(

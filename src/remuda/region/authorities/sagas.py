@@ -5,7 +5,7 @@ import msgspec
 from remuda.access.principal import Requester
 from remuda.operations.saga import Work
 from remuda.quota.sagas import QuotaPorts, create_saga
-from remuda.region.authorities.rules import new_authority
+from remuda.region.authorities.rules import new_authority, reference_of
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 
@@ -17,11 +17,6 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the authority."""
     requested: AuthorityCreate
     requester: Requester
-
-
-def reference_of(operation: str) -> str:
-    """Return the reference by which an authority keeps its project, named after the create operation."""
-    return f"{AUTHORITY.qualified}/{operation}"
 
 
 async def _build(_: QuotaPorts, work: Work[NewAuthority]) -> SSHCertificateAuthority:

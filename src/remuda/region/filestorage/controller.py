@@ -28,7 +28,6 @@ from remuda.reconcile.sources import Source, through
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import provider_class
-from remuda.region.filestorage.sagas import charge_for
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.filestorage import (
     FILE_STORAGE,
@@ -223,7 +222,7 @@ def controller(
             store=store,
             clock=ports.clock,
             identity=identity,
-            charge=charge_for,
+            charge=rules.charge_of,
             reference=lambda storage: rules.reference_of(storage.spec.operation or storage.name),
         ),
         sources=(

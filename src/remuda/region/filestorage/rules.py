@@ -14,7 +14,9 @@ from remuda.http.responses import etag_view
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
+from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef, new_charge
+from remuda.quota.reservation import payer_of
 from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,
@@ -123,9 +125,15 @@ def reference_of(operation: str) -> str:
     return f"{FILE_STORAGE.qualified}/{operation}"
 
 
-def charge_of(storage: str, operation: str, payer: ProjectRef, size: int, *, fencing_token: int = 0) -> Charge:
+def build_charge(storage: str, operation: str, payer: ProjectRef, size: int, *, token: int = 0) -> Charge:
     """Return the quota of storage of this size in bytes, allocated for the operation that created it."""
-    return new_charge(FILE_STORAGE, storage, operation, payer, {"filestorage": size}, fencing_token=fencing_token)
+    return new_charge(FILE_STORAGE, storage, operation, payer, {"filestorage": size}, fencing_token=token)
+
+
+def charge_of(storage: FileStorage) -> Charge:
+    """Return the quota of stored file storage."""
+    payer, spec = payer_of(storage), storage.spec
+    return build_charge(storage.name, spec.operation, payer, spec.size, token=fencing_token(storage))
 
 
 def new_storage(

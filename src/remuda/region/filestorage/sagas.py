@@ -4,9 +4,6 @@ import msgspec
 
 from remuda.access.principal import Requester
 from remuda.operations.saga import Work
-from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Charge
-from remuda.quota.reservation import payer_of
 from remuda.quota.sagas import QuotaPorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
@@ -35,7 +32,7 @@ CREATE_STORAGE = create_saga(
     id_of=lambda new: new.storage,
     create_step="create-storage",
     build=_build,
-    charge=lambda work, payer: rules.charge_of(
+    charge=lambda work, payer: rules.build_charge(
         work.input.storage, work.id, payer, work.input.requested.spec.size_gib * GIB
     ),
     reference=rules.reference_of,
@@ -53,11 +50,6 @@ class ChangedStorage(QuotaUpdate[FileStorageSpec, Resized], frozen=True, kw_only
     """The input: an update that resizes file storage."""
 
 
-def charge_for(storage: FileStorage) -> Charge:
-    payer, spec = payer_of(storage), storage.spec
-    return rules.charge_of(storage.name, spec.operation, payer, spec.size, fencing_token=fencing_token(storage))
-
-
 def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
     requested = change.requested
     return rules.changed_storage(
@@ -65,6 +57,8 @@ def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
     )
 
 
-UPDATE_STORAGE = update_saga("filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=charge_for)
+UPDATE_STORAGE = update_saga(
+    "filestorage.update", FILE_STORAGE, ChangedStorage, changed=_changed, charge=rules.charge_of
+)
 
 SAGAS = (CREATE_STORAGE, UPDATE_STORAGE)

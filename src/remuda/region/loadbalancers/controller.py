@@ -25,7 +25,7 @@ from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
 from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
-from remuda.region.loadbalancers.sagas import charge_for
+from remuda.region.loadbalancers.rules import charge_of
 from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
 from remuda.region.networks.rules import network_handle, plan_of, tenancy_of
 from remuda.region.ports import IdentityPort
@@ -165,7 +165,7 @@ def controller(
         deprovision=balancers.deprovision,
         finalizer=CONTROLLER_FINALIZER,
         ports=ports,
-        admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_for),
+        admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_of),
         sources=(
             Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
             Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
+from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef, new_charge
+from remuda.quota.reservation import payer_of
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     BalancerListener,
@@ -43,10 +45,16 @@ from remuda.resources.metadata import (
 _IDLE_S = 60
 
 
-def charge_of(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, fencing_token: int = 0) -> Charge:
+def build_charge(balancer: str, operation: str, payer: ProjectRef, *, is_public: bool, token: int = 0) -> Charge:
     """Return the quota of a load balancer, allocated for the operation that created it."""
     amounts = {"loadbalancers": 1, "publicips": int(is_public)}
-    return new_charge(LOAD_BALANCER, balancer, operation, payer, amounts, fencing_token=fencing_token)
+    return new_charge(LOAD_BALANCER, balancer, operation, payer, amounts, fencing_token=token)
+
+
+def charge_of(balancer: LoadBalancer) -> Charge:
+    """Return the quota of a stored load balancer."""
+    spec, payer, token = balancer.spec, payer_of(balancer), fencing_token(balancer)
+    return build_charge(balancer.name, spec.operation, payer, is_public=spec.public_ip, token=token)
 
 
 def new_balancer(

@@ -4,9 +4,7 @@ import msgspec
 
 from remuda.access.principal import Requester
 from remuda.operations.saga import Work
-from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef
-from remuda.quota.reservation import payer_of
 from remuda.quota.sagas import QuotaPorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
@@ -26,7 +24,7 @@ class NewBalancer(msgspec.Struct, frozen=True, kw_only=True):
 
 def _charge(work: Work[NewBalancer], payer: ProjectRef) -> Charge:
     is_public = bool(work.input.requested.spec.public_ip)
-    return rules.charge_of(work.input.balancer, work.id, payer, is_public=is_public)
+    return rules.build_charge(work.input.balancer, work.id, payer, is_public=is_public)
 
 
 async def _build(ports: QuotaPorts, work: Work[NewBalancer]) -> LoadBalancer:
@@ -51,18 +49,12 @@ class ChangedBalancer(QuotaUpdate[LoadBalancerSpec, BalancerUpdate], frozen=True
     """The input: an update that adds or removes the public address of a load balancer."""
 
 
-def charge_for(balancer: LoadBalancer) -> Charge:
-    """Return the quota of a stored load balancer."""
-    spec, payer, token = balancer.spec, payer_of(balancer), fencing_token(balancer)
-    return rules.charge_of(balancer.name, spec.operation, payer, is_public=spec.public_ip, fencing_token=token)
-
-
 def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:
     return rules.changed_balancer(balancer, change.requested, change.requester.principal, change.requested_at)
 
 
 UPDATE_BALANCER = update_saga(
-    "loadbalancer.update", LOAD_BALANCER, ChangedBalancer, changed=_changed, charge=charge_for
+    "loadbalancer.update", LOAD_BALANCER, ChangedBalancer, changed=_changed, charge=rules.charge_of
 )
 """Updates a load balancer whose public address is added or removed."""
 

@@ -22,8 +22,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
-from remuda.quota.ports import Charge
-from remuda.quota.reservation import RECHECK_S, QuotaAdmission, is_provisioned, payer_of
+from remuda.quota.reservation import RECHECK_S, QuotaAdmission, is_provisioned
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
@@ -45,7 +44,6 @@ from remuda.region.kinds.networks import (
 )
 from remuda.region.networks import rules
 from remuda.region.networks.ipam import allocate_vlan, release_vlan, vlan_segments
-from remuda.region.networks.sagas import charge_of, reference_of
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, organization_of, project_of, region_of
 from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
@@ -198,10 +196,6 @@ class NetworkController:
         return Done()
 
 
-def _charge_of(network: Network) -> Charge:
-    return charge_of(network.name, network.spec.operation, payer_of(network))
-
-
 def _tenancy(identity: Identity, record: OpenstackIdentity) -> Tenancy:
     return Tenancy(
         name=rules.tenancy_of(identity.metadata),
@@ -255,7 +249,10 @@ def controllers(
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             admission=QuotaAdmission(
-                store=store, clock=ports.clock, identity=identity, reference=lambda found: reference_of(found.name)
+                store=store,
+                clock=ports.clock,
+                identity=identity,
+                reference=lambda found: rules.reference_of(found.name),
             ),
             sources=(operation_source(created_by(store, Identity, NETWORK)),),
             settings=settings,
@@ -267,7 +264,7 @@ def controllers(
             deprovision=networks.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=_charge_of),
+            admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=rules.charge_of),
             sources=(
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
                 Source(VLANAllocation, keys=through(store, Network, "without VLAN", region_of_vlans)),

@@ -10,6 +10,8 @@ from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
+from remuda.quota.ports import Charge, ProjectRef, new_charge
+from remuda.quota.reservation import payer_of
 from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import (
     IDENTITY,
@@ -77,6 +79,21 @@ def check_spec(requested: NetworkSpecWire) -> None:
 def identity_id(operation: str) -> str:
     """Return the id of the hidden identity that an operation creates for its network."""
     return derived_id(operation, "identity")
+
+
+def reference_of(identity: str) -> str:
+    """Return the reference by which an identity keeps its project."""
+    return f"{IDENTITY.qualified}/{identity}"
+
+
+def build_charge(network: str, operation: str, payer: ProjectRef) -> Charge:
+    """Return the quota of a network."""
+    return new_charge(NETWORK, network, operation, payer, {"networks": 1})
+
+
+def charge_of(network: Network) -> Charge:
+    """Return the quota of a stored network."""
+    return build_charge(network.name, network.spec.operation, payer_of(network))
 
 
 def new_identity(operation: str, requested: NetworkCreateSpec, provider: ProviderType, by: Principal) -> Identity:

@@ -11,10 +11,10 @@ import msgspec
 from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.saga import Step, Work
-from remuda.quota.ports import Charge, ProjectRef, new_charge
+from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.sagas import QuotaPorts, create_saga, roll_back_create
 from remuda.region.kinds.common import ProviderType
-from remuda.region.kinds.networks import IDENTITY, NETWORK, Identity, Network
+from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.schema import NetworkCreate
 from remuda.resources.crud import find
@@ -31,18 +31,8 @@ class NewNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """The requester, with the payer."""
 
 
-def reference_of(identity: str) -> str:
-    """Return the reference by which an identity keeps its project."""
-    return f"{IDENTITY.qualified}/{identity}"
-
-
-def charge_of(network: str, operation: str, payer: ProjectRef) -> Charge:
-    """Return the quota of a network."""
-    return new_charge(NETWORK, network, operation, payer, {"networks": 1})
-
-
 def _charge(work: Work[NewNetwork], payer: ProjectRef) -> Charge:
-    return charge_of(work.input.network, work.id, payer)
+    return rules.build_charge(work.input.network, work.id, payer)
 
 
 async def _create_identity(ports: QuotaPorts, work: Work[NewNetwork]) -> None:
@@ -71,7 +61,7 @@ CREATE_NETWORK = create_saga(
     create_step="create-network",
     build=_build,
     charge=_charge,
-    reference=lambda operation: reference_of(rules.identity_id(operation)),
+    reference=lambda operation: rules.reference_of(rules.identity_id(operation)),
     extra_steps=(Step(name="create-identity", do=_create_identity, undo=_roll_back_identity),),
 )
 """Creates a network with its hidden identity."""
