@@ -77,7 +77,7 @@ async def import_host(
     fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
     transfers = Transfers(fetcher)
-    driver = control.controller(ports, clouds, transfers)
+    (driver,) = control.controllers(ports, clouds, transfers)
     services = {"images": Images(store=store, providers=clouds, fetcher=fetcher)}
 
     async def owned() -> list[CloudImage]:

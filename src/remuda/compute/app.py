@@ -8,7 +8,7 @@ from remuda.compute.catalogue import Catalogue
 from remuda.compute.consumers import NetworkConsumer, ProjectConsumer
 from remuda.compute.history import routes as history
 from remuda.compute.history.service import History
-from remuda.compute.instances import controller as instance_controller
+from remuda.compute.instances import controller as instance_controllers
 from remuda.compute.instances import routes as instances
 from remuda.compute.instances.actions import Actions
 from remuda.compute.instances.convergence import cleanup_guard
@@ -82,7 +82,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         )
 
     def controllers(self) -> Sequence[Controller]:
-        return (instance_controller.build_controller(self.ports),)
+        return instance_controllers.controllers(self.ports)
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         instances = self.running_controllers["instances"]

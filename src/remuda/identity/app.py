@@ -56,13 +56,13 @@ from remuda.identity.users import controller as user_controllers
 from remuda.identity.users import routes as user_routes
 from remuda.identity.users.groups import Groups
 from remuda.identity.users.memberships import Memberships
-from remuda.identity.users.sagas import UserPorts, bound
+from remuda.identity.users.sagas import SAGAS, UserPorts
 from remuda.identity.users.service import Accounts, MemberOperations, Users
 from remuda.identity.users.service import RoleGrants as MembershipGrants
 from remuda.kernel.clock import Clock
 from remuda.kernel.fields import with_common_fields
 from remuda.kernel.randomness import Randomness
-from remuda.operations.saga import AnyBoundSaga
+from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
 from remuda.service import ServiceApp
@@ -285,7 +285,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         self._retention = UsageRetention(store, clock=clock, leader=ports.leader, retention=settings.usage_retention)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
-        return bound(self._user_ports)
+        return [BoundSaga(saga, self._user_ports) for saga in SAGAS]
 
     def build_services(self) -> IdentityServices:
         ports, tokens, permissions = self.ports, self.tokens, self._permissions

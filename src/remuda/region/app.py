@@ -192,12 +192,12 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
         return (
             *network_controllers.controllers(reconciling, identity, providers, settings=settings),
-            group_controllers.controller(reconciling, providers, settings=settings),
-            authority_controllers.controller(reconciling, identity, settings=settings),
-            balancer_controllers.controller(reconciling, identity, providers, settings=settings),
-            storage_controllers.controller(reconciling, identity, providers, settings=settings),
-            image_controllers.controller(reconciling, providers, self._transfers, settings=settings),
-            server_controllers.controller(
+            *group_controllers.controllers(reconciling, providers, settings=settings),
+            *authority_controllers.controllers(reconciling, identity, settings=settings),
+            *balancer_controllers.controllers(reconciling, identity, providers, settings=settings),
+            *storage_controllers.controllers(reconciling, identity, providers, settings=settings),
+            *image_controllers.controllers(reconciling, providers, self._transfers, settings=settings),
+            *server_controllers.controllers(
                 reconciling, providers, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
             ),
         )

@@ -20,8 +20,9 @@ from remuda.identity.users.controller import controllers
 from remuda.identity.users.groups import Groups
 from remuda.identity.users.memberships import Memberships
 from remuda.identity.users.routes import ROUTES
-from remuda.identity.users.sagas import UserPorts, bound
+from remuda.identity.users.sagas import SAGAS, UserPorts
 from remuda.identity.users.service import Accounts, Users
+from remuda.operations.saga import BoundSaga
 from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources.conventions import NAME
@@ -67,7 +68,9 @@ def ports_of(world: World, store: Store) -> UserPorts:
 def service(world: World, store: Store) -> UserServices:
     """Return the services over their ports."""
     ports = ports_of(world, store)
-    operations = Operations(store, bound(ports), clock=world.clock, randomness=world.randomness)
+    operations = Operations(
+        store, [BoundSaga(saga, ports) for saga in SAGAS], clock=world.clock, randomness=world.randomness
+    )
     grants = Permissions(store=store, settings=SETTINGS)
     return UserServices(*user_services(ports, operations=operations, grants=grants, settings=SETTINGS))
 

@@ -196,7 +196,7 @@ async def open_images(
     transfers = Transfers(fetcher, max_concurrent=most)
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000), grace_s=0)
-    driver = control.controller(ports, clouds, transfers, attempts=attempts, settings=settings)
+    (driver,) = control.controllers(ports, clouds, transfers, attempts=attempts, settings=settings)
     if at_work:
         await driver.start()
     try:

@@ -182,8 +182,8 @@ async def open_networks(
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
-        groups_controllers.controller(ports, clouds, settings=settings),
-        authorities_controllers.controller(ports, identity, settings=settings),
+        *groups_controllers.controllers(ports, clouds, settings=settings),
+        *authorities_controllers.controllers(ports, identity, settings=settings),
     )
     common: dict[str, Any] = {"store": seen, "identity": identity}
     networks = Networks(**common, clock=world.clock, providers=clouds, operations=operations)

@@ -265,9 +265,9 @@ async def open_servers(
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
-        groups_controllers.controller(ports, clouds, settings=settings),
-        authorities_controllers.controller(ports, identity, settings=settings),
-        servers_control.controller(ports, clouds, create_attempts=3, settings=settings),
+        *groups_controllers.controllers(ports, clouds, settings=settings),
+        *authorities_controllers.controllers(ports, identity, settings=settings),
+        *servers_control.controllers(ports, clouds, create_attempts=3, settings=settings),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "providers": clouds, "clock": world.clock}
     networks = Networks(**common, operations=operations)

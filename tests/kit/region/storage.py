@@ -169,8 +169,8 @@ async def open_storage(
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
-        balancers_controllers.controller(ports, identity, clouds, settings=settings),
-        storage_controllers.controller(ports, identity, clouds, settings=settings),
+        *balancers_controllers.controllers(ports, identity, clouds, settings=settings),
+        *storage_controllers.controllers(ports, identity, clouds, settings=settings),
     )
     given: dict[str, Any] = {
         "store": store,

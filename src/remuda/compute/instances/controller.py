@@ -149,8 +149,8 @@ def _deletion_detail(server: ServerRead) -> str:
     return "" if is_usual or not message else f": {message}"
 
 
-def build_controller(ports: ComputePorts) -> Controller:
-    """Return the controller of instances. `ServerWatch` has to run beside it, to enqueue on changes of servers."""
+def controllers(ports: ComputePorts) -> Sequence[Controller]:
+    """Return the controllers of instances. `ServerWatch` has to run beside it, to enqueue on changes of servers."""
     reconciling = ports.reconcile_ports
     guard = cleanup_guard(reconciling)
     instances = InstanceController(
@@ -166,21 +166,23 @@ def build_controller(ports: ComputePorts) -> Controller:
         convergence=Convergence(clock=ports.clock, changes=ServerChanges(ports.region)),
         ambiguous=ambiguity_counter(ports.metrics),
     )
-    return lifecycle_controller(
-        "instances",
-        ComputeInstance,
-        provision=instances.provision,
-        deprovision=instances.deprovision,
-        finalizer=CONTROLLER_FINALIZER,
-        ports=reconciling,
-        admission=QuotaAdmission(
-            store=reconciling.store,
-            clock=ports.clock,
-            identity=ports.identity,
-            charge=charge_of,
-            confirms_quota=False,  # only when a server is created
+    return (
+        lifecycle_controller(
+            "instances",
+            ComputeInstance,
+            provision=instances.provision,
+            deprovision=instances.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
+            ports=reconciling,
+            admission=QuotaAdmission(
+                store=reconciling.store,
+                clock=ports.clock,
+                identity=ports.identity,
+                charge=charge_of,
+                confirms_quota=False,  # only when a server is created
+            ),
+            sources=(operation_source(subject_of_kind(INSTANCE)),),
+            guards=(guard,),
+            settings=ports.controllers.for_many(),
         ),
-        sources=(operation_source(subject_of_kind(INSTANCE)),),
-        guards=(guard,),
-        settings=ports.controllers.for_many(),
     )

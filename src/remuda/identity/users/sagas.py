@@ -28,7 +28,7 @@ from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, ReferenceRejected, Unavailable
 from remuda.kernel.tags import Tag
-from remuda.operations.saga import AnyBoundSaga, BoundSaga, Saga, Step, Work
+from remuda.operations.saga import AnySaga, Saga, Step, Work
 from remuda.resources.crud import find
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
@@ -246,6 +246,4 @@ UPDATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
 )
 """Updates the metadata and the groups of a service account."""
 
-
-def bound(ports: UserPorts) -> list[AnyBoundSaga]:
-    return [BoundSaga(saga, ports) for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)]
+SAGAS: tuple[AnySaga, ...] = (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT)

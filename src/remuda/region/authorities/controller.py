@@ -1,5 +1,7 @@
 """Controller of SSH certificate authorities. Providers do not have them, so that only their admission matters."""
 
+from collections.abc import Sequence
+
 from remuda.quota.reservation import QuotaAdmission
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
@@ -16,22 +18,24 @@ async def _do_nothing(_resource: SSHCertificateAuthority, _context: ReconcileCon
     return Done()
 
 
-def controller(
+def controllers(
     ports: ReconcilePorts, identity: IdentityPort, *, settings: ControllerSettings | None = None
-) -> Controller:
-    return lifecycle_controller(
-        "sshcertificateauthorities",
-        SSHCertificateAuthority,
-        provision=_do_nothing,
-        deprovision=_do_nothing,
-        finalizer=CONTROLLER_FINALIZER,
-        ports=ports,
-        admission=QuotaAdmission(
-            store=ports.store,
-            clock=ports.clock,
-            identity=identity,
-            reference=lambda authority: reference_of(authority.spec.operation or authority.name),
+) -> Sequence[Controller]:
+    return (
+        lifecycle_controller(
+            "sshcertificateauthorities",
+            SSHCertificateAuthority,
+            provision=_do_nothing,
+            deprovision=_do_nothing,
+            finalizer=CONTROLLER_FINALIZER,
+            ports=ports,
+            admission=QuotaAdmission(
+                store=ports.store,
+                clock=ports.clock,
+                identity=identity,
+                reference=lambda authority: reference_of(authority.spec.operation or authority.name),
+            ),
+            sources=(operation_source(created_by(ports.store, SSHCertificateAuthority, AUTHORITY)),),
+            settings=settings,
         ),
-        sources=(operation_source(created_by(ports.store, SSHCertificateAuthority, AUTHORITY)),),
-        settings=settings,
     )

@@ -3,7 +3,7 @@
 An unchanged observation leaves the status as it is: the time of a usage is when that value was observed first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -202,34 +202,38 @@ def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
     )
 
 
-def controller(
+def controllers(
     ports: ReconcilePorts,
     identity: IdentityPort,
     providers: ProviderRegistry,
     *,
     settings: ControllerSettings | None = None,
-) -> Controller:
+) -> Sequence[Controller]:
     store = ports.store
     storages = FileStorageController(store=store, clock=ports.clock, providers=providers)
-    return lifecycle_controller(
-        "filestorages",
-        FileStorage,
-        provision=storages.provision,
-        deprovision=storages.deprovision,
-        finalizer=CONTROLLER_FINALIZER,
-        ports=ports,
-        admission=QuotaAdmission(
-            store=store,
-            clock=ports.clock,
-            identity=identity,
-            charge=rules.charge_of,
-            reference=lambda storage: rules.reference_of(storage.spec.operation or storage.name),
-        ),
-        sources=(
-            Source(
-                Network, when=is_provisioned, keys=through(store, FileStorage, "network", lambda network: network.name)
+    return (
+        lifecycle_controller(
+            "filestorages",
+            FileStorage,
+            provision=storages.provision,
+            deprovision=storages.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
+            ports=ports,
+            admission=QuotaAdmission(
+                store=store,
+                clock=ports.clock,
+                identity=identity,
+                charge=rules.charge_of,
+                reference=lambda storage: rules.reference_of(storage.spec.operation or storage.name),
             ),
-            operation_source(subject_of_kind(FILE_STORAGE)),
+            sources=(
+                Source(
+                    Network,
+                    when=is_provisioned,
+                    keys=through(store, FileStorage, "network", lambda network: network.name),
+                ),
+                operation_source(subject_of_kind(FILE_STORAGE)),
+            ),
+            settings=settings,
         ),
-        settings=settings,
     )

@@ -7,6 +7,7 @@ A ready image belongs to the provider. Its import is deleted, with the address o
 an older cached list of the provider.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -192,15 +193,15 @@ def new_fetcher(settings: RegionSettings, source: GuardedFetcher | None = None) 
     return ImageFetcher(source=source or GuardedFetcher(resolve=SystemResolver(), reach=reach), limits=limits)
 
 
-def controller(
+def controllers(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
     transfers: Transfers,
     *,
     attempts: int = ATTEMPTS,
     settings: ControllerSettings | None = None,
-) -> Controller:
-    """Return the controller of image imports, which the progress of their transfers enqueues."""
+) -> Sequence[Controller]:
+    """Return the controllers of image imports, which the progress of their transfers enqueues."""
     images = ImageController(
         store=ports.store, clock=ports.clock, providers=providers, transfers=transfers, attempts=attempts
     )
@@ -215,4 +216,4 @@ def controller(
         lifecycle_settings=LifecycleSettings(deadline_s=2 * UPLOAD_S),
     )
     transfers.add_listener(controller.enqueue)
-    return controller
+    return (controller,)

@@ -3,6 +3,7 @@
 Deletion is in the reverse order: the balancer, its address, its quota.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -148,28 +149,30 @@ def _observed(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
     return replace(balancer, status=status)
 
 
-def controller(
+def controllers(
     ports: ReconcilePorts,
     identity: IdentityPort,
     providers: ProviderRegistry,
     *,
     settings: ControllerSettings | None = None,
-) -> Controller:
-    """Return the controller of load balancers. One without an address waits until an address is released."""
+) -> Sequence[Controller]:
+    """Return the controllers of load balancers. One without an address waits until an address is released."""
     store = ports.store
     balancers = LoadBalancerController(store=store, providers=providers)
-    return lifecycle_controller(
-        "loadbalancers",
-        LoadBalancer,
-        provision=balancers.provision,
-        deprovision=balancers.deprovision,
-        finalizer=CONTROLLER_FINALIZER,
-        ports=ports,
-        admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_of),
-        sources=(
-            Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
-            Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),
-            operation_source(subject_of_kind(LOAD_BALANCER)),
+    return (
+        lifecycle_controller(
+            "loadbalancers",
+            LoadBalancer,
+            provision=balancers.provision,
+            deprovision=balancers.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
+            ports=ports,
+            admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_of),
+            sources=(
+                Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
+                Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),
+                operation_source(subject_of_kind(LOAD_BALANCER)),
+            ),
+            settings=settings,
         ),
-        settings=settings,
     )

@@ -1,5 +1,6 @@
 """Controller of security groups. A group is created after its network, and removed before it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remuda.providers.contract.common import InUse
@@ -57,22 +58,24 @@ class SecurityGroupController:
         return Done()
 
 
-def controller(
+def controllers(
     ports: ReconcilePorts, providers: ProviderRegistry, *, settings: ControllerSettings | None = None
-) -> Controller:
-    """Return the controller of security groups."""
+) -> Sequence[Controller]:
+    """Return the controllers of security groups."""
     store = ports.store
     groups = SecurityGroupController(store=store, providers=providers)
-    return lifecycle_controller(
-        "securitygroups",
-        SecurityGroup,
-        provision=groups.provision,
-        deprovision=groups.deprovision,
-        finalizer=CONTROLLER_FINALIZER,
-        ports=ports,
-        sources=(
-            Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, NETWORK)),
-            Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, IDENTITY)),
+    return (
+        lifecycle_controller(
+            "securitygroups",
+            SecurityGroup,
+            provision=groups.provision,
+            deprovision=groups.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
+            ports=ports,
+            sources=(
+                Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, NETWORK)),
+                Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, IDENTITY)),
+            ),
+            settings=settings,
         ),
-        settings=settings,
     )

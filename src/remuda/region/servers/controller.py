@@ -342,14 +342,14 @@ def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
 
 
-def controller(
+def controllers(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
     *,
     create_attempts: int,
     settings: ControllerSettings | None = None,
-) -> Controller:
-    """Return the controller of servers, which waits for networks, security groups and free addresses."""
+) -> Sequence[Controller]:
+    """Return the controllers of servers, which waits for networks, security groups and free addresses."""
     store = ports.store
     servers = ServerController(
         store=store,
@@ -358,21 +358,25 @@ def controller(
         capacity=CapacityReservations(store),
         create_attempts=create_attempts,
     )
-    return lifecycle_controller(
-        "servers",
-        Server,
-        provision=servers.provision,
-        deprovision=servers.deprovision,
-        finalizer=CONTROLLER_FINALIZER,
-        ports=ports,
-        sources=(
-            Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
-            Source(Address, keys=through(store, Server, "without address", network_of), created=False),
-            Source(
-                SecurityGroup, when=_has_come_or_goes, keys=through(store, Server, "group", lambda group: group.name)
+    return (
+        lifecycle_controller(
+            "servers",
+            Server,
+            provision=servers.provision,
+            deprovision=servers.deprovision,
+            finalizer=CONTROLLER_FINALIZER,
+            ports=ports,
+            sources=(
+                Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
+                Source(Address, keys=through(store, Server, "without address", network_of), created=False),
+                Source(
+                    SecurityGroup,
+                    when=_has_come_or_goes,
+                    keys=through(store, Server, "group", lambda group: group.name),
+                ),
             ),
+            settings=settings,
         ),
-        settings=settings,
     )
 
 
