@@ -78,14 +78,7 @@ class ReconcileContext:
     """The context of one reconcile. The controller creates it for the reconciler, and discards it afterwards."""
 
     def __init__(
-        self,
-        *,
-        controller: str,
-        key: str,
-        cause: Cause,
-        registry: Registry,
-        randomness: Randomness,
-        failures: int = 0,
+        self, *, controller: str, key: str, cause: Cause, registry: Registry, randomness: Randomness, failures: int = 0
     ) -> None:
         self.id: str = random_id(randomness)
         """The reconcile id."""

@@ -120,7 +120,7 @@ A test ties each part to the code that says it.
 COMMANDS: Mapping[str, str] = {
     "set spec.protection.deletion to false, then delete it": (
         "remove the protection with remuda instance update --no-protect-deletion, then delete it"
-    ),
+    )
 }
 """Remedies of the API, and the commands for them. The test ties these, too."""
 

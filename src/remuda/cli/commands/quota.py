@@ -51,8 +51,7 @@ def bytes_text(count: int) -> str:
 
 
 QuotaLevel = Annotated[
-    Literal["organization", "project"],
-    Parameter(name="--scope", help="Whose limits to show or change."),
+    Literal["organization", "project"], Parameter(name="--scope", help="Whose limits to show or change.")
 ]
 
 

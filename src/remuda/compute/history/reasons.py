@@ -108,9 +108,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "HasChildren": Reason("Objects that the instance owns are being deleted first", "controller", WAIT),
     "MassDeletion": Reason(
-        "Deletion is paused",
-        "operator",
-        "Ask the operator to find the cause and to resume deletion.",
+        "Deletion is paused", "operator", "Ask the operator to find the cause and to resume deletion."
     ),
     "AmbiguousServer": Reason(
         "It is not clear which server belongs to the instance, so none is changed",

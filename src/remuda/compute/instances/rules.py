@@ -102,12 +102,7 @@ def build_charge(
 def new_instance(body: InstanceCreate, region: str, by: Principal, *, operation: str, gpus: int) -> ComputeInstance:
     """Return an instance as it is stored."""
     spec, network = body.spec, body.spec.network_id
-    where = {
-        ORGANIZATION: spec.organization_id,
-        PROJECT: spec.project_id,
-        REGION: region,
-        NETWORK: network,
-    }
+    where = {ORGANIZATION: spec.organization_id, PROJECT: spec.project_id, REGION: region, NETWORK: network}
     name = instance_id(network, body.metadata.name)
     return ComputeInstance(
         metadata=new_metadata(name, body.metadata, by, labels=where, finalizers=(CONTROLLER_FINALIZER,)),

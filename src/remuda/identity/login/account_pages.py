@@ -20,21 +20,9 @@ from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
 from remuda.identity.login.browser_sessions import ActiveLogin
-from remuda.identity.login.browser_state import (
-    AccountPageState,
-    BrowserRequest,
-    LogoutConfirmation,
-    PendingLogin,
-)
+from remuda.identity.login.browser_state import AccountPageState, BrowserRequest, LogoutConfirmation, PendingLogin
 from remuda.identity.login.login_pages import LOGIN_FAILED, BrowserPages, LoginPages
-from remuda.identity.login.pages import (
-    AccountView,
-    BrowserRow,
-    MembershipRow,
-    SessionRow,
-    newest_first,
-    provider_name,
-)
+from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, SessionRow, newest_first, provider_name
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import AccountForm, PasswordForm, PasswordLinkRead, PasswordQuery
 from remuda.identity.lookups import audited_organizations

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.login.browser_sessions import ActiveLogin
-from remuda.identity.login.browser_state import (
-    BrowserRequest,
-    DeviceConfirmation,
-    PendingLogin,
-)
+from remuda.identity.login.browser_state import BrowserRequest, DeviceConfirmation, PendingLogin
 from remuda.identity.login.login_pages import BrowserPages, LoginPages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm, DeviceQuery

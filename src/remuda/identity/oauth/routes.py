@@ -204,12 +204,7 @@ _CLIENTS: list[AnyRoute] = [
         accepted=(),
         summaries={"list": "List the registered clients", "create": "Register a client"},
         overrides={
-            "create": {
-                "response_type": registration.ClientSecretRead,
-                "view": None,
-                "has_secret": True,
-                "errors": (),
-            },
+            "create": {"response_type": registration.ClientSecretRead, "view": None, "has_secret": True, "errors": ()},
             "delete": {"success": 204},
         },
     ),

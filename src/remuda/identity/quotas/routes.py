@@ -110,11 +110,7 @@ ROUTES: list[AnyRoute] = [
         },
         overrides={
             "create": {"calls": Allocations.allocate, "is_idempotent": True},
-            "update": {
-                "name": "change_allocation",
-                "calls": Allocations.change,
-                "query_type": schema.FencingQuery,
-            },
+            "update": {"name": "change_allocation", "calls": Allocations.change, "query_type": schema.FencingQuery},
             "delete": {"calls": Allocations.release, "query_type": schema.ReleaseQuery},
         },
     ),

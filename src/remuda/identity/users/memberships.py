@@ -18,14 +18,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.users import (
-    TOKENS_FINALIZER,
-    Group,
-    OperationLock,
-    OrganizationUser,
-    ServiceAccount,
-    User,
-)
+from remuda.identity.kinds.users import TOKENS_FINALIZER, Group, OperationLock, OrganizationUser, ServiceAccount, User
 from remuda.identity.users.rules import Member, changed_by, is_in, locked_by, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
 from remuda.operations.kinds import Operation, attempt_id

@@ -6,14 +6,7 @@ from functools import partial
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.catalogue import schema
 from remuda.region.catalogue.service import Catalogue
-from remuda.region.names import (
-    REGION,
-    REGION_OF_ORGANIZATION,
-    REGIONS,
-    REGIONS_OF_ORGANIZATION,
-    RegionPath,
-    permission,
-)
+from remuda.region.names import REGION, REGION_OF_ORGANIZATION, REGIONS, REGIONS_OF_ORGANIZATION, RegionPath, permission
 from remuda.resources.schema import FlavorRead, OrganizationPath, OrganizationRegionPath, RegionRead
 from remuda.resources.service_info import DAY_S, protected_resource_route, version_route
 

@@ -141,11 +141,7 @@ def new_storage(
 ) -> FileStorage:
     """Return the object of new file storage, which was validated before."""
     spec = requested.spec
-    scope = {
-        ORGANIZATION: spec.organization_id,
-        PROJECT: spec.project_id,
-        REGION: spec.region_id,
-    }
+    scope = {ORGANIZATION: spec.organization_id, PROJECT: spec.project_id, REGION: spec.region_id}
     is_protected = _default_protection(spec, default=True)
     return FileStorage(
         metadata=new_metadata(storage, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,)),

@@ -34,13 +34,7 @@ from remuda.region.loadbalancers.schema import (
 )
 from remuda.region.networks.rules import child_metadata
 from remuda.resources.conventions import network_of, region_of
-from remuda.resources.metadata import (
-    changed_metadata,
-    new_tags,
-    read_project_metadata,
-    updated_tags,
-    writable_metadata,
-)
+from remuda.resources.metadata import changed_metadata, new_tags, read_project_metadata, updated_tags, writable_metadata
 
 _IDLE_S = 60
 

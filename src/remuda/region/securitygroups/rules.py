@@ -27,13 +27,7 @@ from remuda.region.securitygroups.schema import (
 )
 from remuda.resources.conventions import network_of, region_of
 from remuda.resources.ipv4 import parse_prefix
-from remuda.resources.metadata import (
-    changed_metadata,
-    new_tags,
-    read_project_metadata,
-    updated_tags,
-    writable_metadata,
-)
+from remuda.resources.metadata import changed_metadata, new_tags, read_project_metadata, updated_tags, writable_metadata
 
 _ANYWHERE = "0.0.0.0/0"
 _PORT_PROTOCOLS = frozenset({"tcp", "udp"})

@@ -38,13 +38,7 @@ from remuda.region.servers.schema import (
 from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import each_once
 from remuda.resources.ipv4 import find_prefix, hinted
-from remuda.resources.metadata import (
-    changed_metadata,
-    new_tags,
-    read_project_metadata,
-    updated_tags,
-    writable_metadata,
-)
+from remuda.resources.metadata import changed_metadata, new_tags, read_project_metadata, updated_tags, writable_metadata
 from remuda.resources.tags import relabelled, tag_labels
 
 _AUTHORITY, _INJECTION, _USER_DATA = "ssh_certificate_authority_id", "ssh_injection", "user_data"
@@ -166,10 +160,7 @@ def writable_server(server: Server) -> ServerUpdate:
 
 def _read_spec(spec: ServerSpec) -> ServerSpecWire:
     return ServerSpecWire(
-        **_copied(spec),
-        image_id=spec.image.id,
-        networking=_read_networking(spec),
-        user_data=user_data_of(spec),
+        **_copied(spec), image_id=spec.image.id, networking=_read_networking(spec), user_data=user_data_of(spec)
     )
 
 
