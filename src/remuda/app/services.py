@@ -122,7 +122,6 @@ async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
 
 
 def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceMetrics) -> dict[str, Any]:
-    """Return the ports that all services have in common, by name."""
     return {
         "store": process.store,
         "log": process.store,

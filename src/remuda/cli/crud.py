@@ -58,7 +58,6 @@ async def find_named(
 
 
 async def find_id(api: ScopedSession, resource_type: ResourceType[Any], name: str, more: Query | None = None) -> str:
-    """Return the id of the resource with this name or id."""
     return (await find_named(api, resource_type, name, more)).metadata.id
 
 

@@ -159,7 +159,6 @@ async def find_organization(session: ClientSession, name: str) -> NamedId:
 
 
 async def find_project(session: ClientSession, organization: NamedId | None, name: str) -> NamedId:
-    """Return the project of an organization with this id or name."""
     if organization is None:
         raise Unusable("No organization is chosen: give the organization of the project with --organization.")
     path = f"/api/v1/organizations/{organization.id}/projects"

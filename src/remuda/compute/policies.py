@@ -90,7 +90,6 @@ class Policies:
     async def put(
         self, context: Context, organization: str, project: str, body: ProjectPolicySchema
     ) -> Rendered[ProjectPolicySchema]:
-        """Set the policy of a project."""
         allow_in_organization(context.principal, MAY_WRITE, organization)
         await self._check_project(organization, project)
 

@@ -42,7 +42,6 @@ def _about(setting: Setting, origin: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Return a value as TOML, on one line."""
     if isinstance(value, Mapping):
         pairs = [f"{_key(name)} = {toml_value(each)}" for name, each in value.items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

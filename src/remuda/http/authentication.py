@@ -109,7 +109,6 @@ def _signed(header: bytes, certificate: str) -> bytes:
 
 
 def _key_of(certificate: str) -> tuple[RSAKey | ECKey, list[str]]:
-    """Return the key of a certificate, and its algorithms."""
     public = load_pem_x509_certificate(certificate.encode()).public_key()
     pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     if isinstance(public, RSAPublicKey):

@@ -205,7 +205,6 @@ class Binder(Generic[ParametersT]):
         return self._convert(found)
 
     def bind_query(self, query: bytes) -> ParametersT:
-        """Return the parameters of a query string."""
         if not query and self._nothing is not None:
             return self._nothing
         found: dict[str, Any] = {}

@@ -285,7 +285,6 @@ def _unreadable() -> Malformed:
 
 
 def invalid_body(problems: list[tuple[str, str]]) -> Malformed:
-    """Return the error for a body with these problems."""
     listed = ", ".join(f'"{where}" {why}' for where, why in problems)
     return Malformed(f"the request body is not valid: {listed}", problems)
 

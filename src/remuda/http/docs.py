@@ -137,7 +137,6 @@ class DocsPages:
         return path in self._makers
 
     def response(self, path: str, *, mounted_at: str = "") -> Response:
-        """Return the response to a GET of one of these paths."""
         if (path, mounted_at) not in self._cache:
             self._cache[path, mounted_at] = self._makers[path](mounted_at)
         return self._cache[path, mounted_at]

@@ -33,7 +33,6 @@ _IN_A_URL = "!#$%&'()*+,-./:;=?@[]_~"
 
 
 def page_response(result: HtmlPage | Redirect) -> Response:
-    """Return the response for a page or a redirect."""
     if isinstance(result, Redirect):
         return redirect_response(result)
     return Response(result.status, result.html.encode(), (HTML, *_headers(result.headers, result.cookies)))
@@ -77,5 +76,4 @@ def _template() -> Template:
 
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
-    """Return a URL with further query parameters."""
     return f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}"

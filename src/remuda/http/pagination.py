@@ -112,7 +112,6 @@ class Cursors:
 
 
 def invalid_cursor() -> Malformed:
-    """Return the error for an invalid cursor."""
     problem = "is not an id of this stream"
     return Malformed(f"Last-Event-ID {problem}: leave it out to start over.", [("Last-Event-ID", problem)])
 

@@ -37,7 +37,6 @@ _BLANK: Mapping[str, Any] = {
 
 
 def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
-    """Return the error of a response."""
     try:
         envelope = msgspec.json.decode(body, type=_Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError):

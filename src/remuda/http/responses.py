@@ -72,7 +72,6 @@ class Response(msgspec.Struct, frozen=True):
         await send({"type": "http.response.body", "body": b""})
 
     def with_headers(self, *headers: Header) -> "Response":
-        """Return the response with further headers."""
         return msgspec.structs.replace(self, headers=(*self.headers, *headers))
 
 

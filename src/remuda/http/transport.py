@@ -73,7 +73,6 @@ class ServiceCredentials:
 
 
 def target_of(route: "AnyRoute", path: Parameters, query: Parameters) -> str:
-    """Return the path and query of a request."""
     target = route.path
     for name, value in _values(path):
         target = target.replace(f"{{{name}}}", _segment(name, value))

@@ -183,7 +183,6 @@ def explain(known: ExplanationInput) -> ExplanationRead:
 
 
 def explain_deleted(tombstone: Tombstone, cause: DeletionCause | None, *, now: datetime) -> ExplanationRead:
-    """Return the explanation of a deleted instance."""
     message = f"The instance was deleted at {format_time(tombstone.time)}: {_why_deleted(cause)}."
     return ExplanationRead(state="deleted", messages=(message,), observed_at=now, incarnation=tombstone.uid)
 

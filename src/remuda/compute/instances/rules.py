@@ -94,13 +94,11 @@ def has_scope(instance: ComputeInstance) -> bool:
 def build_charge(
     instance: str, operation: str, payer: ProjectRef, *, gpus: int, is_public: bool, token: int = 0
 ) -> Charge:
-    """Return the quota of an instance."""
     amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
     return new_charge(INSTANCE, instance, operation, payer, amounts, fencing_token=token)
 
 
 def new_instance(body: InstanceCreate, region: str, by: Principal, *, operation: str, gpus: int) -> ComputeInstance:
-    """Return an instance as it is stored."""
     spec, network = body.spec, body.spec.network_id
     where = {ORGANIZATION: spec.organization_id, PROJECT: spec.project_id, REGION: region, NETWORK: network}
     name = instance_id(network, body.metadata.name)
@@ -279,7 +277,6 @@ _read_spec = conversion(
 
 
 def read_instance(instance: ComputeInstance) -> InstanceRead:
-    """Return an instance as clients read it."""
     status = instance.status
     return InstanceRead(
         metadata=read_project_metadata(instance.metadata, instance.spec.tags, status.conditions),

@@ -115,7 +115,6 @@ def classified(instance: ComputeInstance, servers: Iterable[ServerRead]) -> Link
 
 
 def is_in_scope(instance: ComputeInstance, server: ServerRead) -> bool:
-    """Return whether a server is in the scope of an instance."""
     return not wrong_labels(instance, server)
 
 

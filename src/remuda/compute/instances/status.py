@@ -28,7 +28,6 @@ _NO_ADDRESSES = Addresses()
 
 
 def with_addresses(instance: ComputeInstance, server: ServerRead) -> ComputeInstance:
-    """Return an instance with the addresses of its server."""
     before, now = _last_addresses(instance.status), _addresses_of(server)
     if instance.status.had is None and before == now:
         return instance
@@ -53,7 +52,6 @@ def changed_addresses(before: InstanceStatus, after: InstanceStatus) -> Mapping[
 
 
 def _last_addresses(status: InstanceStatus) -> Addresses:
-    """Return the last known addresses of an instance."""
     had = status.had or _NO_ADDRESSES
     return Addresses(
         private_ip=status.private_ip or had.private_ip,

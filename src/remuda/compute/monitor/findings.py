@@ -87,7 +87,6 @@ class Findings:
         await self._ports.log.append([entry])
 
     def context(self, subject: ComputeInstance) -> ReconcileContext:
-        """Return a reconcile context of the monitor for an instance."""
         return ReconcileContext(
             controller="monitor",
             key=subject.name,

@@ -24,5 +24,4 @@ def shared_kind(kind: type[ResourceT], plural: str, **fields: Any) -> Kind[Resou
 
 
 def remuda_kind(kind: type[ResourceT], plural: str, **fields: Any) -> Kind[ResourceT]:
-    """Return a kind that only Remuda has."""
     return Kind(type=kind, group=REMUDA_GROUP, version=_VERSION, plural=plural, **fields)

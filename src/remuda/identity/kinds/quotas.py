@@ -136,7 +136,6 @@ class Allocation(Resource, frozen=True):
 
 
 def owner_value(kind: str, name: str) -> str:
-    """Return the value of the index `owner`."""
     return f"{kind}/{name}"
 
 

@@ -97,7 +97,6 @@ class BrowserLogins:
             await self._finish(login)
 
     async def sessions_of(self, user: str) -> list[Session]:
-        """Return the active sessions of a user."""
         found = (await self._store.list(Session, labels={USER_LABEL: user})).items
         return [each for each in found if self._sessions.is_alive(each)]
 

@@ -184,7 +184,6 @@ class LoginPages(BrowserPages):
         return msgspec.structs.replace(page, cookies=cookies)
 
     async def login(self, browser: BrowserRequest, form: LoginForm) -> HtmlPage | Redirect:
-        """Handle the login form."""
         if not browser.cookie and form.password is None:
             return self.pages.resubmit(state=form.state, email=form.email, provider=form.provider)
         pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)

@@ -153,7 +153,6 @@ class Pages:
 
 
 def provider_name(provider: OAuth2Provider) -> str:
-    """Return the display name of a provider."""
     return _NAMES.get(provider.spec.type) or provider.metadata.labels.get(NAME) or provider.spec.issuer
 
 

@@ -59,7 +59,6 @@ class TokenGrants:
 
     @property
     def by_type(self) -> Mapping[str, Grant]:
-        """Return every grant by its `grant_type`."""
         return {
             AUTHORIZATION_CODE: self.by_code,
             REFRESH_TOKEN: self.by_refresh,

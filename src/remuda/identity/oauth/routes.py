@@ -72,7 +72,6 @@ async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, schema.TokenReferenc
 
 
 async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, schema.TokenReferenceForm]) -> schema.IntrospectionRead:
-    """Return the state of a token."""
     return await oauth.introspect(call.body, _authorization(call))
 
 

@@ -203,7 +203,6 @@ class RoleIndex:
         self._cache: DerivedCache[frozenset[str], RolePermissions] = DerivedCache(store, _COMBINATIONS)
 
     async def of(self, roles: frozenset[str]) -> RolePermissions:
-        """Return the permissions of roles, by their ids."""
         found = self._cache.find(roles)
         if found is None:
             counter = self._store.change_counter()

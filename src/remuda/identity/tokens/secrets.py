@@ -26,6 +26,5 @@ def is_hash_of(stored: str, token: str) -> bool:
 
 
 def s256(verifier: str) -> str:
-    """Return the S256 challenge of a verifier."""
     # A lone surrogate must not raise here: the encoding error would carry the verifier.
     return base64url.encode(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())

@@ -78,7 +78,6 @@ def is_in(group: Group, member: Member) -> bool:
 
 
 def with_member(spec: GroupSpec, member: Member, *, inside: bool) -> GroupSpec:
-    """Return a group with or without a member."""
     spec = without_members(spec, member.organization, lambda value: value == member.value)
     if not inside:
         return spec

@@ -166,7 +166,6 @@ class CloudInitEffects:
 
 
 def cloud_init_effects(user_data: bytes) -> CloudInitEffects:
-    """Return the effects that cloud-init would have."""
     applied = CloudInitEffects()
     try:
         found = parts(user_data)

@@ -291,7 +291,6 @@ class CloudDatabase:
         return self._connection.changes()
 
     def row(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Return the first row, or None."""
         found = self.rows(query, values)
         return found[0] if found else None
 

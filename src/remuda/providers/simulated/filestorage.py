@@ -36,7 +36,6 @@ class SimFileStorages:
         return await self._gateway.find("find_storage", "storage", handle, self._read)
 
     async def remove_storage(self, handle: Handle) -> None:
-        """Remove a storage and its data."""
         await self._gateway.write("remove_storage", lambda: self._remove(handle))
 
     def storages(self) -> AsyncIterator[Sequence[CloudFileStorage]]:

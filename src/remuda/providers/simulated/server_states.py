@@ -43,7 +43,6 @@ class HostCapacity:
         self.storage.run("DELETE FROM hosts WHERE size = 0 AND used = 0")
 
     def with_free_capacity(self, flavor: CloudFlavor) -> CloudFlavor:
-        """Return a flavor with its remaining capacity."""
         row = self.storage.row("SELECT sum(max(size - used, 0)) FROM hosts WHERE flavor = ?", (flavor.id,))
         return replace(flavor, free=row[0] or 0 if row else 0)
 

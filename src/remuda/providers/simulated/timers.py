@@ -41,7 +41,6 @@ class Timers:
             self._set_timer()
 
     def apply_due(self) -> None:
-        """Apply everything that is due."""
         if self._storage.now() < self._next:
             return
         while self._storage.write(self._advance):

@@ -37,7 +37,6 @@ _DELETION_DELAY = timedelta(hours=1)
 
 
 def region_id(name: str) -> str:
-    """Return the id of a configured region."""
     return derived_id(_NAMESPACE, name)
 
 

@@ -35,12 +35,10 @@ _LONGEST_NAME = 63
 
 
 def class_id(region: str, offered: str) -> str:
-    """Return the id of a class that the provider of a region offers."""
     return derived_id(region, f"filestorageclass/{offered}")
 
 
 def provider_class(found: FileStorageClass) -> str:
-    """Return the id of a class at the provider."""
     return found.metadata.annotations.get(PROVIDER_CLASS, found.name)
 
 

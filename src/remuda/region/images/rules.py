@@ -44,7 +44,6 @@ def check_new(desired: ImageCreate, by: Principal) -> None:
 def new_import(
     image: str, desired: ImageCreate, by: Principal, *, organization: str, region: str
 ) -> stored.ImageImport:
-    """Return a new import of a validated image."""
     spec = desired.spec
     where = {ORGANIZATION: organization, REGION: region}
     return stored.ImageImport(
@@ -62,7 +61,6 @@ def new_import(
 
 
 def cloud_image_spec(image: stored.ImageImport) -> CloudImageSpec:
-    """Return the spec of an imported image for the provider."""
     spec = image.spec
     return CloudImageSpec(
         id=image.name,

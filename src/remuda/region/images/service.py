@@ -97,7 +97,6 @@ class Images:
         return [rules.read_image(each) for each in found]
 
     async def list_ready(self, context: Context, organization: str, region: str) -> list[ImageRead]:
-        """Return the images that are ready for an organization."""
         allow_in_organization(context.principal, _READ, organization)
         cloud = await self.providers.get_visible(context.principal, region)
         owners = frozenset({organization})

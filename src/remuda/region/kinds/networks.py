@@ -101,7 +101,6 @@ NETWORK = Kind(
 
 
 def address_name(network: str, ip: IPv4Address) -> str:
-    """Return the name of the object of an address."""
     return f"{network}.{str(ip).replace('.', '-')}"
 
 
@@ -135,7 +134,6 @@ ADDRESS = Kind(
 
 
 def vlans_name(provider: ProviderType, region: str) -> str:
-    """Return the name of the object with the VLANs of a region."""
     return f"{provider}.{region}"
 
 

@@ -54,7 +54,6 @@ def charge_of(balancer: LoadBalancer) -> Charge:
 def new_balancer(
     balancer: str, requested: BalancerCreate, network: Network, by: Principal, *, operation: str
 ) -> LoadBalancer:
-    """Return the object of a new load balancer."""
     return LoadBalancer(
         metadata=child_metadata(balancer, requested.metadata, network, by),
         spec=LoadBalancerSpec(
@@ -101,7 +100,6 @@ def _stored_pool(requested: PoolWire) -> Pool:
 
 
 def writable_balancer(balancer: LoadBalancer) -> BalancerUpdate:
-    """Return the writable fields of a load balancer."""
     spec = balancer.spec
     return BalancerUpdate(
         metadata=writable_metadata(balancer.metadata, spec.tags),

@@ -162,7 +162,6 @@ def tenancy_of(identity: Metadata) -> str:
 
 
 def network_handle(network: Network, identity: Identity) -> Handle:
-    """Return the handle of a network at its provider."""
     return Handle(tenancy_of(identity.metadata), network_name(network.name, network.uid))
 
 
@@ -198,7 +197,6 @@ def _stored_reservations(requested: ReservationsWire | None) -> PrefixReservatio
 
 
 def writable_network(network: Network) -> NetworkUpdate:
-    """Return the writable fields of a network."""
     spec = network.spec
     routes = tuple(RouteWire(prefix=route.prefix, nexthop=route.next_hop) for route in spec.routes)
     return NetworkUpdate(

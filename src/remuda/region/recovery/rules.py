@@ -58,7 +58,6 @@ def read_orphan(orphan: Orphan) -> OrphanRead:
 
 
 def orphan_view(orphan: Orphan) -> bytes:
-    """Return an orphan as JSON."""
     return msgspec.json.encode(read_orphan(orphan))
 
 
@@ -104,7 +103,6 @@ def claimed_for(claim: OrphanClaim, orphan: Orphan, now: datetime) -> Orphan:
 
 
 def port_of(orphan: Orphan) -> Handle:
-    """Return the handle of the port of an orphaned server."""
     return Handle(orphan.spec.tenancy, port_name(orphan.spec.object_id, orphan.spec.object_uid))
 
 

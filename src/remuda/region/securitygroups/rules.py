@@ -79,7 +79,6 @@ def _stored_port(requested: RuleWire) -> RulePort | None:
 
 
 def group_handle(group: SecurityGroup, identity: Identity) -> Handle:
-    """Return the handle of a security group at its provider."""
     return Handle(tenancy_of(identity.metadata), group_name(group.name, group.uid))
 
 
@@ -110,7 +109,6 @@ def _ports(rule: Rule) -> tuple[int | None, int | None]:
 
 
 def writable_group(group: SecurityGroup) -> GroupUpdate:
-    """Return the writable fields of a security group."""
     spec = group.spec
     return GroupUpdate(
         metadata=writable_metadata(group.metadata, spec.tags),

@@ -154,7 +154,6 @@ def _networked(spec: ServerSpec, network: str, desired: NetworkingWire | None) -
 
 
 def writable_server(server: Server) -> ServerUpdate:
-    """Return the writable fields of a server."""
     return ServerUpdate(metadata=writable_metadata(server.metadata, server.spec.tags), spec=_read_spec(server.spec))
 
 

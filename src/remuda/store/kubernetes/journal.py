@@ -44,7 +44,6 @@ def page_of(found: Sequence[JournalEntry], limit: int) -> LogPage:
 
 
 def new_journal(record: Record) -> Journal:
-    """Return a new journal for the subject of a record."""
     spec = JournalSpec(stream=record.stream, subject=record.subject)
     return Journal(metadata=Metadata(name=journal_name(record.stream, record.subject)), spec=spec)
 

@@ -76,7 +76,6 @@ def filtered(change: CommittedChange[ResourceT], labels: Mapping[str, str]) -> C
 def committed_change(
     revision: Revision, resource: ResourceT, before: ResourceT | None, *, fully_known: bool = False
 ) -> CommittedChange[ResourceT]:
-    """Return a revision as a change for watchers."""
     event: Change[Any] = Change(_TYPES[revision.change], str(revision.version), resource, before)  # type: ignore[arg-type]  # the code stands for one of the types
     weight = len(revision.document)
     return CommittedChange(revision.name, revision.version, revision.change, event, before, weight, fully_known)
