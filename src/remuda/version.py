@@ -24,7 +24,6 @@ class ServiceDescriptor:
 
 
 def describe() -> ServiceDescriptor:
-    """Return the descriptor of the running program."""
     return ServiceDescriptor(name="remuda", version=release(), revision=revision_of(Path(__file__).parent))
 
 

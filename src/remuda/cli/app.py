@@ -146,7 +146,6 @@ class PlainHelp:
     """Help in plain text, as other command-line tools print it: no boxes, aligned and wrapped to the terminal."""
 
     def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002  as called
-        """Print the usage line."""
         if usage:
             text = " ".join(_plain(usage).removeprefix("Usage:").split())
             _print(console, textwrap.wrap(f"Usage: {text}", console.width, subsequent_indent="  "))

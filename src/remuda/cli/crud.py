@@ -53,7 +53,6 @@ async def find(
 async def find_named(
     api: ScopedSession, resource_type: ResourceType[Any], name: str, more: Query | None = None
 ) -> NamedResource:
-    """Return the id and name of the resource with this name or id."""
     return await _find(api, resource_type, NamedResource, name, more)
 
 

@@ -53,7 +53,6 @@ async def find_resource(
     type_name: str,
     query: Query | None = None,
 ) -> ResourceT:
-    """Return the resource below a path with this id or name."""
     if is_id(name):
         try:
             return await session.get(service, f"{path}/{name}", item_type)

@@ -86,7 +86,6 @@ class WaitOptions:
 
     @property
     def limit_s(self) -> float:
-        """The time limit in seconds."""
         given = None if self.timeout is None else parse_duration(self.timeout)
         return _DEFAULT_TIMEOUT_S if given is None else given.total_seconds()
 
@@ -118,7 +117,6 @@ def read_bytes(path: Path, option: str) -> bytes:
 
 
 def read_text(path: Path, option: str) -> str:
-    """Return the text of the file that an option names."""
     try:
         return read_bytes(path, option).decode()
     except UnicodeDecodeError:

@@ -65,7 +65,6 @@ def schema_type(path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a cell of a table."""
     if value is None or value is UNSET:
         return ""
     if isinstance(value, bool):

@@ -68,7 +68,6 @@ class Catalogue:
         return regions_for_instances(await self.region.api.list_regions(caller))
 
     async def flavors(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
-        """Return the flavors that instances can have in a region."""
         allow_in_organization(context.principal, permission("flavors", "read"), organization)
         caller = await self.region.caller.impersonating(context, organization)
         return usable_flavors(await self.region.api.list_flavors(caller, region))

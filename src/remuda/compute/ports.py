@@ -80,7 +80,6 @@ class RegionClient:
 
 
 def project_ref(metadata: ProjectMetadataRead) -> ProjectRef:
-    """Return the project of an object of region."""
     return ProjectRef(metadata.organization_id, metadata.project_id)
 
 

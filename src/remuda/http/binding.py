@@ -100,7 +100,6 @@ def lower_case_ids(annotation: Any) -> IdNormalizer | None:
 
 
 def _alternatives(annotation: Any, metadata: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield the alternatives of a type, each with its metadata."""
     if get_origin(annotation) is Annotated:
         yield from _alternatives(annotation.__origin__, (*metadata, *annotation.__metadata__))
     elif get_origin(annotation) in {Union, UnionType}:

@@ -110,7 +110,6 @@ class _Excerpt:
 
 
 def _patterned(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a schema that have a pattern."""
     if isinstance(schema, dict):
         if isinstance(schema.get("pattern"), str):
             yield schema

@@ -60,7 +60,6 @@ class Cors:
         return self._without_origin if origin is None else self._by_origin.get(origin, self._other)
 
     def preflight(self, method: bytes | None, methods: Sequence[str]) -> Response:
-        """Return the response to OPTIONS on a path that has these methods."""
         if method is None:
             raise Malformed("OPTIONS needs the header Access-Control-Request-Method: name the method to ask about")
         if method.decode("latin-1") not in methods:

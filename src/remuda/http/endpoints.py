@@ -69,7 +69,6 @@ class Endpoint:
 
     @property
     def has_body(self) -> bool:
-        """Whether it has a request body."""
         return self._body is not None
 
     def read_body(self, body: bytes, headers: Mapping[bytes, bytes]) -> Any:

@@ -48,7 +48,6 @@ class PageTokens:
             raise bad_token() from None
 
     def write_position(self, position: int) -> str:
-        """Return the token of a position in a log."""
         return self._sealer.seal(Secret(str(position)), context=self._sealed_for())
 
     def read_position(self, token: str) -> int:

@@ -135,7 +135,6 @@ class Target:
         return _bracketed(self.host) + port
 
     def at(self, address: IpAddress) -> str:
-        """Return the URL of the target at one IP address."""
         return f"{self.scheme}://{_bracketed(str(address))}:{self.port}{self.path}"
 
     def redirected(self, location: str) -> "Target | None":

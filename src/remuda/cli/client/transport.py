@@ -59,7 +59,6 @@ class Connections(AbstractAsyncContextManager["Connections"]):
 
 
 def _split(url: str) -> tuple[str, str]:
-    """Return the origin and the path of a URL."""
     try:
         parts = urlsplit(url)
         is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

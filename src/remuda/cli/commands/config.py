@@ -12,7 +12,6 @@ from remuda.config.show import as_toml
 
 
 def load_configuration(config: Path | None, data: Path | None, listen: str | None) -> LoadedConfiguration:
-    """Return the configuration for the options of a command."""
     flags = {"server.data": None if data is None else str(data), "server.listen": listen}
     return load(os.environ, file=config, flags=flags)
 

@@ -43,7 +43,6 @@ def parse_limit(text: str) -> QuotaLimit:
 
 
 def bytes_text(count: int) -> str:
-    """Return a number of bytes with a unit."""
     number, unit = float(count), 0
     while abs(number) >= _STEP and unit < len(_UNITS) - 1:
         number, unit = number / _STEP, unit + 1

@@ -124,7 +124,6 @@ class ServerChanges:
         return await self._replace(instance, server, steps["replace"])
 
     def forget(self, instance: ComputeInstance) -> None:
-        """Forget the rejections of a deleted instance."""
         self._rejections.pop(instance.uid, None)
 
     async def _change(
@@ -377,7 +376,6 @@ class Convergence:
         return Outcome(waiting, projected(rebuilding, server, now), [entry])
 
     def _in_progress(self, instance: ComputeInstance, server: ServerRead) -> Outcome[ComputeInstance]:
-        """Report the progress of region."""
         now = self.clock.now()
         if not is_rebuilding(instance, server):
             return Outcome(_progress(instance, server), projected(instance, server, now))
@@ -387,7 +385,6 @@ class Convergence:
     def _finished(
         self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
-        """Report the result."""
         now = self.clock.now()
         has_failed = server.metadata.provisioning_status == "error"
         events = []
@@ -413,7 +410,6 @@ def _server_events(instance: ComputeInstance, server: ServerRead, run: Reconcile
 
 
 def _address_events(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: ReconcileContext) -> list[Record]:
-    """Return the event of changed addresses."""
     changes = changed_addresses(before.status, outcome.resource.status)
     return [run.event(before, "AddressesChanged", changes=changes)] if changes else []
 

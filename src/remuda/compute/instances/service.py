@@ -63,12 +63,10 @@ class InstanceOffer:
 
     @property
     def gpus(self) -> int:
-        """The number of physical GPUs."""
         return gpus_of(self.flavor)
 
 
 def gpus_of(flavor: FlavorRead) -> int:
-    """Return the number of physical GPUs of a flavor."""
     return 0 if flavor.spec.gpu is None else flavor.spec.gpu.physical_count
 
 

@@ -256,7 +256,6 @@ class Connection(HttpToolsProtocol):
         self.cycle.__class__ = RequestCycle  # uvicorn offers no other way to bring a cycle of one's own
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
         super().on_body(body)
         if not self._is_response_complete():
             self._wait(self._limits.body_stall_s, "body_stalled")

@@ -65,7 +65,6 @@ class Mounts:
             raise ValueError(f"a prefix must begin with a slash and must not end with one: {wrong}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         one = self._find(scope["path"])
         if one is None:
             await self._otherwise(scope, receive, send)
@@ -171,7 +170,6 @@ class ProcessPages:
         self._documents = Documents(PROCESS, description.version)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Handle a request."""
         seen, headers = observation_of(scope), dict(scope["headers"])
         is_shared = scope["path"] in self._routes or scope["path"] in _DOCUMENTS
         try:

@@ -114,7 +114,6 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """The number of open connections."""
         return len(self._reaper.connections)
 
     async def start(self, address: "ListenAddress | BoundSocket") -> ListenAddress:

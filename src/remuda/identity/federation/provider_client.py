@@ -267,7 +267,6 @@ async def fetch_json(
 
 
 def provider_error(problem: str) -> OAuthError:
-    """Return the error for a provider that violates the protocol."""
     return OAuthError("server_error", f"the provider cannot be used: {problem}; contact its administrator")
 
 

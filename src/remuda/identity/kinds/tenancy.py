@@ -68,7 +68,6 @@ _DOMAINS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c03"
 
 
 def domain_id(domain: str) -> str:
-    """Return the name of the `Domain` object of a domain."""
     return derived_id(_DOMAINS, folded(domain))
 
 

@@ -164,7 +164,6 @@ class PasswordPages(BrowserPages):
         return PasswordLinkRead(link=link, expiry=created.expires)
 
     async def show(self, request: BrowserRequest, query: PasswordQuery) -> HtmlPage:
-        """Show the form for a new password."""
         if not query.link:
             current = await self.logins.find(request.cookie)
             return self.pages.password(email="" if current is None else current.user.spec.subject)

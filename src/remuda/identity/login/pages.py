@@ -64,7 +64,6 @@ class AccountView:
 
 
 def newest_first(row: SessionRow | BrowserRow) -> float:
-    """Return a sort key."""
     return -(row.began or datetime.min.replace(tzinfo=UTC)).timestamp()
 
 

@@ -43,7 +43,6 @@ class TokenAudit:
         return await self._of_user(session.spec.user, target, session.spec.client, _REJECTED)
 
     async def of_revocation(self, claims: Claims) -> Sequence[Record]:
-        """Return the records of the revocation of one access token."""
         target = AuditTarget(type=REVOCATION.plural, id=claims.jti)
         if claims.uid:
             return await self._of_user(claims.uid, target, claims.cid, _OK)

@@ -133,7 +133,6 @@ class DeviceGrants:
     _schedules: OrderedDict[str, _PollSchedule] = field(default_factory=OrderedDict)
 
     async def begin(self, client: str, scope: str) -> DeviceAuthorization:
-        """Return the codes for a new device authorization."""
         device_code, user_code = new_secret(self.randomness), await self._new_user_code()
         lifetime, uri = self.settings.device_code_lifetime, f"{self.settings.issuer}/oauth2/v2/device"
         spec = DeviceGrantSpec(

@@ -67,7 +67,6 @@ class TokenGrants:
         }
 
     async def by_code(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
-        """Exchange an authorization code for tokens."""
         code_sent = _require(form.code, "code")
         _require(form.redirect_uri, "redirect_uri")
         client = await self.clients.authenticate(credentials)

@@ -57,7 +57,6 @@ def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
 
 
 async def token(oauth: OAuth, call: Call[Nothing, schema.TokenQuery, schema.TokenForm]) -> schema.TokenRead:
-    """Exchange a grant for tokens."""
     return await oauth.token(call.context, call.body, call.query, _authorization(call))
 
 
@@ -76,7 +75,6 @@ async def introspect(oauth: OAuth, call: Call[Nothing, Nothing, schema.TokenRefe
 
 
 async def read_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, Nothing]) -> schema.UserinfoRead:
-    """Return the claims about the caller."""
     return await oauth.userinfo(_bearer(call))
 
 

@@ -41,7 +41,6 @@ class LoadedKey:
     created: datetime
 
     def public(self) -> dict[str, Any]:
-        """Return the public key as a JWK."""
         return {**self.key.as_dict(private=False), "use": "sig", "alg": "ES512", "kid": self.kid}
 
 

@@ -118,7 +118,6 @@ class Tokens:
         return await self._issue("fed", user.spec.subject, expires, **details)
 
     async def issue_for_service(self, name: str) -> Issued:
-        """Return a token for an authenticated service."""
         return await self._issue("svc", name, self.clock.now() + self.settings.access_token_lifetime)
 
     async def issue_for_operator(self, user: User, *, operator: str, life: timedelta) -> Issued:

@@ -77,7 +77,6 @@ class RefreshToken:
         return token_hash(f"{self.session}.{self.family.reveal()}")
 
     def is_of_family(self, family_hash: str) -> bool:
-        """Return whether the stored hash is that of its family."""
         return is_hash_of(family_hash, f"{self.session}.{self.family.reveal()}")
 
     def matches(self, refresh_hash: str) -> bool:

@@ -65,7 +65,6 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def membership_of(organization: str, subject: str) -> str:
-    """Return the id of the membership of a local subject in an organization."""
     return membership_id(organization, user_id(subject))
 
 
@@ -163,7 +162,6 @@ def new_account(
     *,
     lock: OperationLock | None,
 ) -> ServiceAccount:
-    """Return a service account with the hash of its token."""
     where = {ORGANIZATION_LABEL: organization.name}
     metadata = new_metadata(name, requested, by, labels=where, finalizers=(TOKENS_FINALIZER,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))

@@ -95,7 +95,6 @@ class SimCatalogue:
         return next((each for each in self.flavors if each.id == flavor), None)
 
     def image(self, image: str) -> CloudImage | None:
-        """Return a built-in image by its id."""
         return next((each for each in self.images if each.id == image), None)
 
 

@@ -37,7 +37,6 @@ class Machine:
 
     @property
     def system(self) -> str:
-        """Name of its operating system."""
         os = self.image.os if self.image else None
         return f"{os.distro.capitalize()} {os.version}" if os else "Linux"
 

@@ -61,7 +61,6 @@ class EventBroadcaster:
         return listener
 
     def publish(self, events: Iterable[CloudEvent]) -> None:
-        """Send events to all listeners."""
         if not self._listeners:
             return
         self._listeners = [each for each in self._listeners if each() is not None]

@@ -184,7 +184,6 @@ class ServerStateMachine:
         return host
 
     def remove(self, handle: Handle) -> None:
-        """Delete a server."""
         server = self.get(handle)
         self._storage.record_change("server", handle)
         self._storage.record_change("port", Handle(handle.tenancy, server.port))

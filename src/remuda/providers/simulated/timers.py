@@ -54,12 +54,10 @@ class Timers:
         self._set_timer()
 
     def start(self) -> None:
-        """Start the background timer."""
         self._is_running = True
         self._set_timer()
 
     async def stop(self) -> None:
-        """Stop the background timer."""
         self._is_running = False
         timer, self._timer = self._timer, None
         if timer is not None:

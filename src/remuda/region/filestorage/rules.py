@@ -247,7 +247,6 @@ def writable_storage(storage: FileStorage) -> StorageUpdate:
 
 
 def read_storage(storage: FileStorage) -> StorageRead:
-    """Return file storage as the response shows it."""
     spec, status = storage.spec, storage.status
     return StorageRead(
         metadata=read_project_metadata(storage.metadata, spec.tags, status.conditions),

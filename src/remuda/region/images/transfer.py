@@ -290,7 +290,6 @@ class Transfers:
             await self.stop()
 
     async def stop(self) -> None:
-        """Cancel all transfers."""
         for transfer in self._transfers.values():
             transfer.cancel()
         tasks = list(self._tasks.values())

@@ -69,7 +69,6 @@ class Orphan(Resource, frozen=True):
 
 
 def orphan_id(region: str, subject: EventSubject, handle: Handle) -> str:
-    """Return the id of the record of a resource."""
     return derived_id(region, f"{subject}/{handle.tenancy}/{handle.name}")
 
 

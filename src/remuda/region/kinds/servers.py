@@ -126,7 +126,6 @@ class StatusSummary(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Index value."""
         ran, drifted = "ran" if self.has_run else "", "drifted" if self.is_drifted else ""
         return f"{self.region}/{self.phase}/{ran}/{drifted}"
 

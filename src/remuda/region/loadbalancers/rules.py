@@ -124,7 +124,6 @@ def _read_listener(listener: BalancerListener) -> ListenerWire:
 
 
 def read_balancer(balancer: LoadBalancer) -> BalancerRead:
-    """Return a load balancer as the response shows it."""
     return BalancerRead(
         metadata=read_project_metadata(balancer.metadata, balancer.spec.tags, balancer.status.conditions),
         spec=writable_balancer(balancer).spec,

@@ -206,7 +206,6 @@ def writable_network(network: Network) -> NetworkUpdate:
 
 
 def read_network(network: Network) -> NetworkRead:
-    """Return a network as the response shows it."""
     effective = plan_of(network).reservations
     return NetworkRead(
         metadata=read_project_metadata(network.metadata, network.spec.tags, network.status.conditions),

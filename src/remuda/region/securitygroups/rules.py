@@ -128,7 +128,6 @@ def _wire_rule(rule: Rule) -> RuleWire:
 
 
 def read_group(group: SecurityGroup) -> SecurityGroupRead:
-    """Return a security group as the response shows it."""
     return SecurityGroupRead(
         metadata=read_project_metadata(group.metadata, group.spec.tags, group.status.conditions),
         spec=writable_group(group).spec,

@@ -57,7 +57,6 @@ class ServerActions:
         await self._reboot(context, server, is_hard=False)
 
     async def hard_reboot(self, context: Context, server: str) -> None:
-        """Reboot a server by a power cycle."""
         await self._reboot(context, server, is_hard=True)
 
     async def snapshot(self, context: Context, server: str, body: SnapshotCreate) -> ImageRead:

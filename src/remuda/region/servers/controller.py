@@ -268,7 +268,6 @@ class ServerController:
     async def _converge(
         self, server: Server, dependencies: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
     ) -> Outcome[Server]:
-        """Converge a server that exists at the provider."""
         dependencies.cloud.absence.clear(found.handle)
         return self._with_drift(await self._repair(server, dependencies, port, found, run), found)
 
