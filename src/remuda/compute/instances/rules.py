@@ -307,7 +307,6 @@ def charged_gpus(instance: ComputeInstance) -> int:
 
 
 def charge_of(instance: ComputeInstance) -> Charge:
-    """Return the quota of a stored instance."""
     spec = instance.spec
     return build_charge(
         instance.name,

@@ -61,7 +61,6 @@ class SecurityGroupController:
 def controllers(
     ports: ReconcilePorts, providers: ProviderRegistry, *, settings: ControllerSettings | None = None
 ) -> Sequence[Controller]:
-    """Return the controllers of security groups."""
     store = ports.store
     groups = SecurityGroupController(store=store, providers=providers)
     return (
