@@ -19,6 +19,7 @@ import pytest
 
 from tools.shape import homonyms
 from tools.source import (
+    ROOT,
     Module,
     Piece,
     gerund_modules,
@@ -29,11 +30,15 @@ from tools.source import (
     read_modules,
     untyped_predicates,
 )
-from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES
+from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES, WORDS
 from tools.words import Findings, find_words, is_name, matches, pieces, retired, with_forms
 
 ALLOWANCE = Path(__file__).with_name("vocabulary_allowance.json")
 LONGEST_FILE = 500
+WORD_LISTS = {*(ROOT / "tools" / name for name in ("shape.py", "vocabulary.py", "words.py")), Path(__file__)}
+"""Files that name the retired words."""
+FOREIGN = frozenset({"assemble_argument_collection"})
+"""Names of other libraries."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -96,6 +101,13 @@ def explain(key: str, found: Sequence[object], limit: int) -> str:
 
 def test_retired_words_stand_nowhere() -> None:
     check("words", found()["words"])
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench", "tools"])
+def test_retired_words_stand_nowhere_beside_the_source(folder: str) -> None:
+    paths = sorted(set((ROOT / folder).rglob("*.py")) - WORD_LISTS)
+    among = [piece for path in paths for piece in pieces_of(Module(path.stem, path, path.read_text()))]
+    check(f"words of {folder}", find_words(with_forms(WORDS), (each for each in among if each.text not in FOREIGN)))
 
 
 def test_texts_name_the_actor() -> None:

@@ -47,7 +47,7 @@ SIBLINGS: Mapping[str, tuple[str, ...]] = {
     "OrganizationPath": SERVICES,
     "OrganizationRegionPath": SERVICES,
     "ProjectConsumer": SERVICES,
-    "ProjectController": ("remuda.identity.tenancy", "remuda.identity.people", "remuda.identity.users"),
+    "ProjectController": ("remuda.identity.tenancy", "remuda.identity.users"),
     "Records": ("remuda.identity.login", "remuda.identity.oauth"),
     "Recovery": SERVICES,
     "ReferencePath": SERVICES,
