@@ -47,7 +47,7 @@ from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata, ResourceT
-from tests.compute.test_instances_rules import ANN, GROUP, NETWORK, ORG, PROJECT, REGION, USER_DATA
+from tests.kit.compute.instance_values import ANN, GROUP, NETWORK, ORG, PROJECT, REGION, USER_DATA
 
 SERVICE = Principal(subject="unikorn-compute", type="system").with_payer(ORG, PROJECT)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from remuda.access.principal import Principal
 from remuda.compute.instances.rules import (
     changed_instance,
     desired_server,
@@ -39,15 +38,11 @@ from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.resources.schema import MetadataWrite, TagWire
+from tests.kit.compute.instance_values import ANN, GROUP, NETWORK, ORG, OTHER_GROUP, PROJECT, REGION, USER_DATA
 
-ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
-NETWORK, REGION = "e0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000001"
 FLAVOR, IMAGE = "11111111-1111-1111-1111-111111111111", "33333333-3333-3333-3333-333333333333"
-GROUP, OTHER_GROUP = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
-ANN = Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ID = derived_id(NETWORK, "web")
-USER_DATA = "I2Nsb3VkLWNvbmZpZwo="
 
 
 def made(*, tags: tuple[TagWire, ...] = (), description: str = "", gpus: int = 0, **spec: Any) -> ComputeInstance:

@@ -1,0 +1,9 @@
+"""Values of an instance for tests of pure functions."""
+
+from remuda.access.principal import Principal
+
+ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
+NETWORK, REGION = "e0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000001"
+GROUP, OTHER_GROUP = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
+ANN = Principal(subject="ann@example.com", type="user").with_payer(ORG, PROJECT)
+USER_DATA = "I2Nsb3VkLWNvbmZpZwo="
