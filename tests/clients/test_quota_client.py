@@ -110,13 +110,11 @@ async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, tra
 
 
 @each_transport
-async def test_what_is_released_permanently_is_not_allocated_with_an_older_token(
-    tmp_path: Path, transport: str
-) -> None:
+async def test_what_is_released_and_fenced_is_not_allocated_with_an_older_token(tmp_path: Path, transport: str) -> None:
     async with asked(tmp_path, transport) as (environment, client, place):
         await client.allocate(charge(place))
         for _ in range(2):
-            await client.release(replace(charge(place), fencing_token=3), permanently=True)
+            await client.release_and_fence(replace(charge(place), fencing_token=3))
         with pytest.raises(StaleTokenError):
             await client.allocate(replace(charge(place), fencing_token=3))
         assert await _used(environment, place) == 0

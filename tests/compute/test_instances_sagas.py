@@ -59,7 +59,7 @@ class Country:
 
     def ports(self, store: Store) -> InstancePorts:
         """Return what the steps work on."""
-        return InstancePorts(store=store, identity=self.identity, region=self.networks)
+        return InstancePorts(store=store, ledger=self.identity, region=self.networks)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""
@@ -183,7 +183,7 @@ async def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_ag
         process = sagas.start()
         await process.run()
         (made,) = (await sagas.store.list(ComputeInstance)).items
-        await country.identity.release(charge_of(made), permanently=True)
+        await country.identity.release_and_fence(charge_of(made))
         await roll_back_create(sagas.store, ComputeInstance, made.name)
         done = await sagas.store.get(Operation, FIRST)
         await sagas.store.delete(Operation, FIRST, uid=done.uid)

@@ -65,10 +65,10 @@ class Slow:
             await self._clock.sleep(3)
             raise
 
-    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
+    async def release(self, charge: Charge) -> None:
         await self._clock.sleep(5)
         self.released += 1
-        await self._identity.release(charge, permanently=permanently)
+        await self._identity.release(charge)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -76,7 +76,7 @@ class Slow:
 async def test_c07_m07_also_when_the_undo_of_the_losers_runs_last(compute: ComputeEnvironment) -> None:
     tenant = await settle(compute)
     slow = Slow(compute.app.ports.identity, compute.clock)
-    object.__setattr__(_ports(compute), "identity", slow)
+    object.__setattr__(_ports(compute), "ledger", slow)
     replies = await _all_at_once(compute, tenant)
     assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
     (winner,) = [made(reply) for reply in replies if reply.status == 201]

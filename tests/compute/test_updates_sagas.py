@@ -94,7 +94,7 @@ class Settled:
 
     def ports(self, store: Store) -> QuotaPorts:
         """Return what the steps work on."""
-        return QuotaPorts(store=store, identity=self.identity)
+        return QuotaPorts(store=store, ledger=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity; in whose hand an instance was tells two equal runs apart."""
@@ -186,7 +186,7 @@ async def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_wo
         for each in UPDATE_INSTANCE.steps[:step]:
             await each.do(ports, work)
         slow = Slow(ledger)
-        late = asyncio.ensure_future(UPDATE_INSTANCE.steps[step].do(replace(ports, identity=slow), work))
+        late = asyncio.ensure_future(UPDATE_INSTANCE.steps[step].do(replace(ports, ledger=slow), work))
         await slow.is_on_the_way.wait()
         for number, each in enumerate(reversed(UPDATE_INSTANCE.steps[: step + 1])):
             if number == undone:
@@ -214,7 +214,7 @@ async def test_c11_of_two_who_undo_a_change_the_one_that_sleeps_does_not_have_th
             await each.do(ports, work)
         slow = Slow(ledger)
         undo = UPDATE_INSTANCE.steps[step].undo
-        late = asyncio.ensure_future(undo(replace(ports, identity=slow), work))
+        late = asyncio.ensure_future(undo(replace(ports, ledger=slow), work))
         await slow.is_on_the_way.wait()
         for each in reversed(UPDATE_INSTANCE.steps):
             await each.undo(ports, work)

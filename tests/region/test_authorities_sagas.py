@@ -33,7 +33,7 @@ class Home:
 
     def ports(self, store: Store) -> QuotaPorts:
         """Return what the steps work on."""
-        return QuotaPorts(store=store, identity=self.identity)
+        return QuotaPorts(store=store, ledger=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""

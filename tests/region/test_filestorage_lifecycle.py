@@ -241,7 +241,7 @@ async def test_the_project_is_released_last(region_storage: StorageEnvironment) 
     storage = await region_storage.make_storage(wanted())
     await region_storage.rest()
     region_storage.identity.mark(HOME)
-    region_storage.identity.fail("release", times=3)
+    region_storage.identity.fail("release_and_fence", times=3)
     assert (await region_storage.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
     await region_storage.world.clock.sleep(5.5)
     assert HOME in region_storage.identity.places

@@ -69,7 +69,7 @@ class Country:
 
     def ports(self, store: Store) -> QuotaPorts:
         """Return what the steps work on."""
-        return QuotaPorts(store=store, identity=self.identity)
+        return QuotaPorts(store=store, ledger=self.identity)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked; whose hand it was in is left out."""

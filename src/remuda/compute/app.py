@@ -60,7 +60,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
-        ports = InstancePorts(store=self.ports.store, identity=self.ports.identity, region=self.ports.region)
+        ports = InstancePorts(store=self.ports.store, ledger=self.ports.identity, region=self.ports.region)
         return [BoundSaga(saga, ports) for saga in SAGAS]
 
     def build_services(self) -> ComputeServices:

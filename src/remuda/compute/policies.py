@@ -18,10 +18,10 @@ from remuda.http.responses import Rendered, check_if_match, etag_of
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import Id, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
-from remuda.quota.ports import QuotaLedger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
 from remuda.resources.crud import audit_records, find, retry_on_conflict
 from remuda.resources.schema import OrganizationPath
+from remuda.resources.service import ProjectLookup
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -79,7 +79,7 @@ class Policies:
     """Policies of all projects."""
 
     store: Store
-    identity: QuotaLedger
+    identity: ProjectLookup
 
     async def get(self, context: Context, organization: str, project: str) -> Rendered[ProjectPolicySchema]:
         """Return the policy of a project; without a stored one, it requires nothing."""

@@ -27,7 +27,7 @@ from remuda.service import ServicePorts
 
 
 class IdentityPort(QuotaLedger, Protocol):
-    """Identity as compute uses it."""
+    """Identity as compute uses it: projects and the quota ledger."""
 
     async def find_allocation(self, charge: Charge) -> AllocatedQuota | None:
         """Return the allocation of a resource, or None if there is none."""

@@ -79,11 +79,12 @@ class QuotaClient:
         except PreconditionFailed:
             raise StaleTokenError("Allocation", address[-1]) from None
 
-    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
-        """Release an allocation. A permanent release has a fencing token of its own, the last."""
-        fencing_token = charge.fencing_token + 1 if permanently else None
-        with suppress(NotFound):
-            await self.identity.delete_allocation(*await self._address(charge), fencing_token=fencing_token)
+    async def release(self, charge: Charge) -> None:
+        await self._release(charge, fencing_token=None)
+
+    async def release_and_fence(self, charge: Charge) -> None:
+        """Release an allocation with the last fencing token: the ledger rejects all earlier ones from then on."""
+        await self._release(charge, fencing_token=charge.fencing_token + 1)
 
     async def find_allocation(self, charge: Charge) -> AllocatedQuota | None:
         try:
@@ -130,6 +131,10 @@ class QuotaClient:
             await self.identity.renew_allocation(*address, fencing_token=charge.fencing_token)
         except PreconditionFailed:
             raise StaleTokenError("Allocation", address[-1]) from None
+
+    async def _release(self, charge: Charge, *, fencing_token: int | None) -> None:
+        with suppress(NotFound):
+            await self.identity.delete_allocation(*await self._address(charge), fencing_token=fencing_token)
 
     async def _address(self, charge: Charge) -> tuple[Context, str, str, str]:
         """Return the context of a call about an allocation, and the path of the allocation."""

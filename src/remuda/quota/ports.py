@@ -92,7 +92,7 @@ class ProjectState:
 
 
 class QuotaLedger(Protocol):
-    """Knows projects with their references and allocations. All methods are idempotent."""
+    """The quota allocations of projects, and the references that keep projects. All methods are idempotent."""
 
     async def has_project(self, organization: str, project: str) -> bool:
         """Return whether an organization has a project."""
@@ -100,7 +100,7 @@ class QuotaLedger(Protocol):
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
         """Reserve quota, or raise Forbidden if that exceeds a limit. `payer` is the caller, if there is one.
 
-        Raise StaleTokenError if it was changed or released permanently with a higher fencing token.
+        Raise StaleTokenError if it was changed, or released and fenced, with a higher fencing token.
         """
 
     async def confirm(self, charge: Charge) -> bool:
@@ -109,8 +109,14 @@ class QuotaLedger(Protocol):
     async def change(self, charge: Charge) -> None:
         """Change an allocation, or raise Forbidden, or StaleTokenError after a higher fencing token."""
 
-    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
-        """Release an allocation, if any. `permanently` rejects later requests up to this fencing token."""
+    async def release(self, charge: Charge) -> None:
+        """Release an allocation, if any. A later request of the same operation may allocate it again."""
+
+    async def release_and_fence(self, charge: Charge) -> None:
+        """Release the allocation of a deleted resource, if any, and reject later requests with this fencing token.
+
+        A process that was suspended meanwhile has this token or an older one, so it cannot allocate the quota again.
+        """
 
     async def add_reference(self, project: ProjectRef, reference: str) -> None:
         """Add a reference that keeps a project from being removed.

@@ -84,7 +84,7 @@ class QuotaAdmission(Generic[ResourceT]):
 
     store: Store
     clock: Clock
-    identity: QuotaLedger
+    ledger: QuotaLedger
     charge: Callable[[ResourceT], Charge] | None = None
     """Returns the quota of an object; None if the kind uses none."""
     confirms_quota: bool = True
@@ -100,7 +100,7 @@ class QuotaAdmission(Generic[ResourceT]):
             return UPDATE_OPEN
         if self.charge is None or not self.confirms_quota or is_charged(resource):
             return None
-        blocked = await confirm_quota(self.identity, self.charge(resource))
+        blocked = await confirm_quota(self.ledger, self.charge(resource))
         return blocked or Outcome(Requeue(0, message="being created"), with_charged(resource, self.clock))
 
     async def before_deprovision(self, resource: ResourceT, _: ReconcileContext) -> Result | None:
@@ -110,9 +110,9 @@ class QuotaAdmission(Generic[ResourceT]):
 
     async def after_deprovision(self, resource: ResourceT) -> None:
         if self.charge is not None:
-            await self.identity.release(self.charge(resource), permanently=True)
+            await self.ledger.release_and_fence(self.charge(resource))
         if self.reference is not None:
-            await self.identity.remove_reference(project_ref(resource), self.reference(resource))
+            await self.ledger.remove_reference(project_ref(resource), self.reference(resource))
 
 
 def _create_operation(resource: Resource) -> str:

@@ -53,7 +53,7 @@ class QuotaPorts:
     """Ports of the steps."""
 
     store: Store
-    identity: QuotaLedger
+    ledger: QuotaLedger
 
 
 class QuotaUpdate(msgspec.Struct, Generic[SpecT, RequestT], frozen=True, kw_only=True):
@@ -140,16 +140,16 @@ class _CreateSteps(Generic[ResourceT, NewT]):
         self._charge, self._reference = charge, reference
 
     async def add_reference(self, ports: QuotaPorts, work: Work[NewT]) -> None:
-        await ports.identity.add_reference(*self._referred(work))
+        await ports.ledger.add_reference(*self._referred(work))
 
     async def remove_reference(self, ports: QuotaPorts, work: Work[NewT]) -> None:
-        await ports.identity.remove_reference(*self._referred(work))
+        await ports.ledger.remove_reference(*self._referred(work))
 
     async def reserve(self, ports: QuotaPorts, work: Work[NewT]) -> None:
-        await reserve(ports.identity, self._charged(work), _requester(work).principal)
+        await reserve(ports.ledger, self._charged(work), _requester(work).principal)
 
     async def release(self, ports: QuotaPorts, work: Work[NewT]) -> None:
-        await ports.identity.release(self._charged(work))
+        await ports.ledger.release(self._charged(work))
 
     async def create(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         """Create the object, unless this operation created it before."""
@@ -274,7 +274,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         """Reserve the maximum of the old and the new quota."""
         found = await self._get_locked(ports, work)
         await _change_allocation(
-            ports.identity, _greatest(self._charge(found), self._charge(self._changed(found, work.input)))
+            ports.ledger, _greatest(self._charge(found), self._charge(self._changed(found, work.input)))
         )
 
     async def set_allocation(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
@@ -309,7 +309,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
             while (found := await self._rewrite(ports, work, reverting)) is not None:
                 was = restored(found, work.input.previous)
                 if not found.is_deleting:
-                    await _change_allocation(ports.identity, _greatest(self._charge(found), self._charge(was)))
+                    await _change_allocation(ports.ledger, _greatest(self._charge(found), self._charge(was)))
                 with suppress(Conflict):
                     await ports.store.update(was)
                     return
@@ -317,7 +317,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
     async def _set_allocation(self, ports: QuotaPorts, work: Work[ChangeT], found: ResourceT | None) -> None:
         if found is None or (lock_holder(found) != work.id and await is_locked(ports.store, found)):
             return
-        await _change_allocation(ports.identity, self._charge(found))
+        await _change_allocation(ports.ledger, self._charge(found))
 
     async def _get_locked(self, ports: QuotaPorts, work: Work[ChangeT]) -> ResourceT:
         found = await ports.store.get(self._kind, work.input.id)
@@ -341,19 +341,19 @@ async def _do_nothing(_ports: object, _work: object) -> None:
     """Do nothing: the undo of an earlier step covers it."""
 
 
-async def _change_allocation(identity: QuotaLedger, charge: Charge) -> None:
+async def _change_allocation(ledger: QuotaLedger, charge: Charge) -> None:
     try:
-        await _change_or_allocate(identity, charge)
+        await _change_or_allocate(ledger, charge)
     except StaleTokenError:
         raise Unavailable(_TOO_LATE) from None
 
 
-async def _change_or_allocate(identity: QuotaLedger, charge: Charge) -> None:
+async def _change_or_allocate(ledger: QuotaLedger, charge: Charge) -> None:
     try:
-        await identity.change(charge)
+        await ledger.change(charge)
     except NotFound:  # it expired, because it was not confirmed in time
-        await identity.allocate(charge)
-        await identity.change(charge)
+        await ledger.allocate(charge)
+        await ledger.change(charge)
 
 
 def _greatest(one: Charge, other: Charge) -> Charge:

@@ -139,7 +139,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         self._monitor = new_monitor(ports, self.providers, self.running_controllers["servers"].enqueue)
 
     def sagas(self) -> Sequence[AnyBoundSaga]:
-        ports = QuotaPorts(store=self.ports.store, identity=self.ports.identity)
+        ports = QuotaPorts(store=self.ports.store, ledger=self.ports.identity)
         modules = (network_sagas, balancer_sagas, storage_sagas, authority_sagas)
         return [BoundSaga(saga, ports) for module in modules for saga in module.SAGAS]
 

@@ -15,7 +15,7 @@ from remuda.service import ServicePorts
 
 
 class IdentityPort(QuotaLedger, Protocol):
-    """Identity, called with the permissions of the region service on behalf of the payer."""
+    """Identity as region uses it, for the payer and with its own permissions: projects and the quota ledger."""
 
     def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield the state of every project, then of each that changes, without end; all again after a gap."""

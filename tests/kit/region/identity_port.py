@@ -141,14 +141,18 @@ class MemoryIdentity:
         self.held[_key(charge)] = charge
         self._end("change")
 
-    async def release(self, charge: Charge, *, permanently: bool = False) -> None:
+    async def release(self, charge: Charge) -> None:
         """Hold nothing any more."""
         self._begin("release")
-        if permanently:
-            self.ended[_key(charge)] = charge.fencing_token
-        self.held.pop(_key(charge), None)
-        self.confirmed.discard(_key(charge))
+        self._forget(charge)
         self._end("release")
+
+    async def release_and_fence(self, charge: Charge) -> None:
+        """Hold nothing any more, and nothing again with this token or an older one."""
+        self._begin("release_and_fence")
+        self.ended[_key(charge)] = charge.fencing_token
+        self._forget(charge)
+        self._end("release_and_fence")
 
     async def projects(self) -> AsyncGenerator[ProjectState]:
         """Yield every project there is, then each that changes."""
@@ -161,6 +165,10 @@ class MemoryIdentity:
                 yield await news.get()
         finally:
             self._news.discard(news)
+
+    def _forget(self, charge: Charge) -> None:
+        self.held.pop(_key(charge), None)
+        self.confirmed.discard(_key(charge))
 
     def _check(self, charge: Charge) -> None:
         held = self.held.get(_key(charge))

@@ -177,7 +177,7 @@ async def open_networks(
     clouds = clouds_over(world, seen, providers)
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    create_ports = QuotaPorts(store=seen, identity=identity)
+    create_ports = QuotaPorts(store=seen, ledger=identity)
     bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(seen, bound, clock=world.clock, randomness=world.randomness)
     drivers = (

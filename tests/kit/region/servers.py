@@ -260,7 +260,7 @@ async def open_servers(
     clouds = clouds_over(world, store, providers, CallSettings(deadline_s=20.0))
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    create_ports = QuotaPorts(store=store, identity=identity)
+    create_ports = QuotaPorts(store=store, ledger=identity)
     bound = [BoundSaga(saga, create_ports) for module in (networks_sagas, authorities_sagas) for saga in module.SAGAS]
     operations = Operations(store, bound, clock=world.clock, randomness=world.randomness)
     drivers = (

@@ -160,7 +160,7 @@ async def open_storage(
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
-    create_ports = QuotaPorts(store=store, identity=identity)
+    create_ports = QuotaPorts(store=store, ledger=identity)
     bound = [
         BoundSaga(saga, create_ports)
         for module in (networks_sagas, balancers_sagas, storage_sagas)

@@ -45,13 +45,13 @@ async def _release_everything(self: InstanceCheck) -> None:
 
 
 async def _released_first(self: InstanceController, instance: ComputeInstance, run: Any) -> Any:
-    await self.identity.release(charge_of(instance))
+    await self.ledger.release(charge_of(instance))
     return await _remove(self, instance, run)
 
 
 async def _unawaited(self: InstanceController, instance: ComputeInstance, _run: Any) -> Any:
     await self.region.delete_server(instance.spec.server_id, payer_of(instance))
-    await self.identity.release(charge_of(instance))
+    await self.ledger.release(charge_of(instance))
     return Done()
 
 
@@ -78,9 +78,9 @@ async def _as_observed(self: ServerChanges, instance: ComputeInstance, server: S
     return RequestedChange(replaced, ("spec.flavorId",), "Replacing")
 
 
-async def _release_by_name(self: QuotaClient, charge: Charge, *, permanently: bool = False) -> None:
+async def _release_by_name(self: QuotaClient, charge: Charge) -> None:
     if charge.kind != INSTANCE.qualified:
-        await _release(self, charge, permanently=permanently)
+        await _release(self, charge)
         return
     async for held in self.list_allocations(charge.payer):
         if held.id == charge.id:

@@ -43,7 +43,7 @@ def _of_any_incarnation(server: str, _uid: str, replacement: int) -> str:
 
 async def _released_first(self: QuotaAdmission[Any], resource: Any, run: Any) -> Any:
     if self.charge is not None:
-        await self.identity.release(self.charge(resource))
+        await self.ledger.release(self.charge(resource))
     return await _admit_deprovision(self, resource, run)
 
 

@@ -26,9 +26,10 @@ from remuda.compute.instances.rules import (
 from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked, is_ambiguous
 from remuda.compute.instances.status import REPORT_AFTER
 from remuda.compute.kinds import INSTANCE, ComputeInstance
-from remuda.compute.ports import ComputePorts, IdentityPort, RegionClient, is_deleting
+from remuda.compute.ports import ComputePorts, RegionClient, is_deleting
 from remuda.kernel.conditions import find_condition
 from remuda.providers.absence import AbsenceTracker
+from remuda.quota.ports import QuotaLedger
 from remuda.quota.reservation import QuotaAdmission, payer_of, with_charged
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -69,7 +70,7 @@ def ambiguity_counter(registry: CollectorRegistry) -> Counter:
 class InstanceController:
     """Reconciles instances that `QuotaAdmission` admits."""
 
-    identity: IdentityPort
+    ledger: QuotaLedger
     region: RegionClient
     creation: ServerCreation
     convergence: Convergence
@@ -115,7 +116,7 @@ class InstanceController:
         clock = self.convergence.clock
         if has_surplus_quota(instance):
             run.acted = True
-            waiting = await release_surplus(self.identity, instance)
+            waiting = await release_surplus(self.ledger, instance)
             if waiting is not None:
                 return waiting
             instance = with_charged(instance, clock)
@@ -154,11 +155,11 @@ def controllers(ports: ComputePorts) -> Sequence[Controller]:
     reconciling = ports.reconcile_ports
     guard = cleanup_guard(reconciling)
     instances = InstanceController(
-        identity=ports.identity,
+        ledger=ports.identity,
         region=ports.region,
         creation=ServerCreation(
             store=reconciling.store,
-            identity=ports.identity,
+            ledger=ports.identity,
             region=ports.region,
             absence=AbsenceTracker(ports.clock, delay_s=ports.settings.absence_delay.total_seconds()),
             guard=guard,
@@ -177,7 +178,7 @@ def controllers(ports: ComputePorts) -> Sequence[Controller]:
             admission=QuotaAdmission(
                 store=reconciling.store,
                 clock=ports.clock,
-                identity=ports.identity,
+                ledger=ports.identity,
                 charge=charge_of,
                 confirms_quota=False,  # only when a server is created
             ),

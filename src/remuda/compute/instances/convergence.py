@@ -43,7 +43,7 @@ from remuda.compute.instances.status import (
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.plans.diff import changed_fields, required_steps, with_fields
 from remuda.compute.plans.fields import Field, StepKind
-from remuda.compute.ports import IdentityPort, RegionClient, is_deleting
+from remuda.compute.ports import RegionClient, is_deleting
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
     AlreadyExists,
@@ -61,6 +61,7 @@ from remuda.kernel.errors import (
 from remuda.kernel.fields import conversion
 from remuda.kernel.ids import derived_id
 from remuda.providers.absence import AbsenceTracker
+from remuda.quota.ports import QuotaLedger
 from remuda.quota.reservation import confirm_quota, is_charged, payer_of, with_charged
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.lifecycle import Outcome
@@ -222,7 +223,7 @@ class ServerCreation:
     """Creates servers."""
 
     store: Store
-    identity: IdentityPort
+    ledger: QuotaLedger
     region: RegionClient
     absence: AbsenceTracker
     guard: DeletionGuard
@@ -250,7 +251,7 @@ class ServerCreation:
 
     async def create(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
         """Request a server."""
-        waiting = await self._blocker(instance) or await confirm_quota(self.identity, charge_of(instance))
+        waiting = await self._blocker(instance) or await confirm_quota(self.ledger, charge_of(instance))
         if waiting is not None:
             return waiting
         await self._check_exists(instance)

@@ -76,13 +76,13 @@ def _charge(work: Work[NewInstance]) -> Charge:
 
 async def _reserve(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
-        await reserve(ports.identity, _charge(work), work.input.requester.principal)
+        await reserve(ports.ledger, _charge(work), work.input.requester.principal)
     except AlreadyExists:  # quota is reserved for an instance of this name
         raise await _name_taken(ports, work.input) from None
 
 
 async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
-    await ports.identity.release(_charge(work))
+    await ports.ledger.release(_charge(work))
 
 
 async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:

@@ -160,11 +160,11 @@ class InstanceCheck:
         found = await find(self.ports.store, ComputeInstance, instance.name, include_deleting=False)
         if found is None or found.version != instance.version:
             return
-        charge, identity = charge_of(found), self.ports.identity
+        charge, ledger = charge_of(found), self.ports.identity
         try:
-            if await confirm_quota(identity, charge) is not None:
+            if await confirm_quota(ledger, charge) is not None:
                 return
-            await identity.change(charge)
+            await ledger.change(charge)
         except (Conflict, Forbidden):
             return
         await self.findings.report_repair("allocation-differs", found, "its quota allocation was corrected")

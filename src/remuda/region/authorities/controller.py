@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from remuda.quota.ports import QuotaLedger
 from remuda.quota.reservation import QuotaAdmission
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
@@ -10,7 +11,6 @@ from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.region.authorities.rules import reference_of
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
-from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 
 
@@ -19,7 +19,7 @@ async def _do_nothing(_resource: SSHCertificateAuthority, _context: ReconcileCon
 
 
 def controllers(
-    ports: ReconcilePorts, identity: IdentityPort, *, settings: ControllerSettings | None = None
+    ports: ReconcilePorts, ledger: QuotaLedger, *, settings: ControllerSettings | None = None
 ) -> Sequence[Controller]:
     return (
         lifecycle_controller(
@@ -32,7 +32,7 @@ def controllers(
             admission=QuotaAdmission(
                 store=ports.store,
                 clock=ports.clock,
-                identity=identity,
+                ledger=ledger,
                 reference=lambda authority: reference_of(authority.spec.operation or authority.name),
             ),
             sources=(operation_source(created_by(ports.store, SSHCertificateAuthority, AUTHORITY)),),

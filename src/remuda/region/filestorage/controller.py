@@ -18,6 +18,7 @@ from remuda.providers.contract.filestorage import CloudFileStorage as CloudStora
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
 from remuda.providers.contract.networks import CloudAddressRange
+from remuda.quota.ports import QuotaLedger
 from remuda.quota.reservation import QuotaAdmission, is_provisioned
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -42,7 +43,6 @@ from remuda.region.kinds.filestorage import (
 )
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.rules import network_handle
-from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -204,7 +204,7 @@ def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
 
 def controllers(
     ports: ReconcilePorts,
-    identity: IdentityPort,
+    ledger: QuotaLedger,
     providers: ProviderRegistry,
     *,
     settings: ControllerSettings | None = None,
@@ -222,7 +222,7 @@ def controllers(
             admission=QuotaAdmission(
                 store=store,
                 clock=ports.clock,
-                identity=identity,
+                ledger=ledger,
                 charge=rules.charge_of,
                 reference=lambda storage: rules.reference_of(storage.spec.operation or storage.name),
             ),

@@ -14,6 +14,7 @@ from remuda.providers.contract.common import Handle, NoCapacity, balancer_name
 from remuda.providers.contract.loadbalancers import CloudHealthCheck, CloudListener, CloudMember
 from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBalancer
 from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec as CloudBalancerSpec
+from remuda.quota.ports import QuotaLedger
 from remuda.quota.reservation import QuotaAdmission, is_provisioned
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -29,7 +30,6 @@ from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.rules import charge_of
 from remuda.region.networks.ipam import allocate_address, allocate_specific_address, find_address, release_address
 from remuda.region.networks.rules import network_handle, plan_of, tenancy_of
-from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -151,7 +151,7 @@ def _observed(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
 
 def controllers(
     ports: ReconcilePorts,
-    identity: IdentityPort,
+    ledger: QuotaLedger,
     providers: ProviderRegistry,
     *,
     settings: ControllerSettings | None = None,
@@ -167,7 +167,7 @@ def controllers(
             deprovision=balancers.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=charge_of),
+            admission=QuotaAdmission(store=store, clock=ports.clock, ledger=ledger, charge=charge_of),
             sources=(
                 Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
                 Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),

@@ -22,6 +22,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
+from remuda.quota.ports import QuotaLedger
 from remuda.quota.reservation import RECHECK_S, QuotaAdmission, is_provisioned
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
@@ -44,7 +45,6 @@ from remuda.region.kinds.networks import (
 )
 from remuda.region.networks import rules
 from remuda.region.networks.ipam import allocate_vlan, release_vlan, vlan_segments
-from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of, organization_of, project_of, region_of
 from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
 from remuda.resources.crud import find
@@ -232,7 +232,7 @@ def _observed(network: Network, found: CloudNetwork) -> Network:
 
 def controllers(
     ports: ReconcilePorts,
-    identity: IdentityPort,
+    ledger: QuotaLedger,
     providers: ProviderRegistry,
     *,
     settings: ControllerSettings | None = None,
@@ -251,7 +251,7 @@ def controllers(
             admission=QuotaAdmission(
                 store=store,
                 clock=ports.clock,
-                identity=identity,
+                ledger=ledger,
                 reference=lambda found: rules.reference_of(found.name),
             ),
             sources=(operation_source(created_by(store, Identity, NETWORK)),),
@@ -264,7 +264,7 @@ def controllers(
             deprovision=networks.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(store=store, clock=ports.clock, identity=identity, charge=rules.charge_of),
+            admission=QuotaAdmission(store=store, clock=ports.clock, ledger=ledger, charge=rules.charge_of),
             sources=(
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
                 Source(VLANAllocation, keys=through(store, Network, "without VLAN", region_of_vlans)),
