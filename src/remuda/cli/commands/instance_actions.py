@@ -288,8 +288,6 @@ def _cause(cause: CauseRead) -> str:
     match cause.type:
         case "generation":
             return f"generation {cause.generation or ''}".strip()
-        case "reconcile":
-            return "controller"
         case other:
             return str(other)
 
