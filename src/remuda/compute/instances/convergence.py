@@ -143,7 +143,8 @@ class ServerChanges:
             raise Conflict("Server", server.metadata.id) from None  # another controller sent a request, maybe later
         fields = tuple(each for step in steps.values() for each in step)
         if changed_fields(last_requested(changed), desired):  # otherwise it would be requested again and again
-            raise Invalid(", ".join(fields), "was sent to region, which stores another value", remedy="choose another")
+            problem = "was sent to region, which stores another value. This is a defect of the platform"
+            raise Invalid(", ".join(fields), problem, remedy="contact the operator")
         return RequestedChange(changed, fields, "Rebuilding" if "rebuild" in steps else None)
 
     async def _replace(
