@@ -20,15 +20,15 @@ Groups = Mapping[str, Sequence[str]]
 
 GROUPS: Mapping[str, Groups] = {
     "store": {
-        "sqlite": ("writes", "saturation", "watchers", "gets", "pages", "opening", "holding"),
+        "sqlite": ("writes", "saturation", "watchers", "gets", "pages", "opening", "blocking"),
         "kubernetes": ("kubernetes",),
     },
     "http": {"sqlite": ("requests", "validating", "lists", "long_lists", "streams")},
-    "reconcile": {"sqlite": ("passes", "scans", "sources")},
+    "reconcile": {"sqlite": ("reconciling", "resync", "sources")},
     "operations": {"sqlite": ("journal", "speed")},
-    "identity": {"sqlite": ("checking", "permissions", "ledger", "tokens", "reading", "holding", "starting")},
-    "region": {"sqlite": ("commits", "creating", "reconciling", "monitoring", "idling", "holding")},
-    "compute": {"sqlite": ("commits", "creating", "scaling", "starting", "idling", "holding")},
+    "identity": {"sqlite": ("checking", "permissions", "ledger", "tokens", "reading", "blocking", "starting")},
+    "region": {"sqlite": ("commits", "creating", "reconciling", "monitoring", "idling", "blocking")},
+    "compute": {"sqlite": ("commits", "creating", "scaling", "starting", "idling", "blocking")},
 }
 """By benchmark and backend: the modules of its groups."""
 

@@ -36,7 +36,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
     """Open an environment, let it begin, and wait."""
     idle, poll, ledger = run(_spent(bed))
     count = f"{bed.sizes.fleet:,} idle instances"
-    yield at_most(1, f"{count}, scans, polls and rounds included", idle + poll + ledger, _LIMIT_PERCENT, "% CPU")
+    yield at_most(1, f"{count}, resyncs, polls and rounds included", idle + poll + ledger, _LIMIT_PERCENT, "% CPU")
     yield figure(f"{count}: the polls' part", poll, "% CPU")
     yield figure(f"{count}: the ledger's part", ledger, "% CPU")
 

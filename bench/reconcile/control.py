@@ -34,9 +34,9 @@ class Control:
         while not self.driver.is_idle:  # noqa: ASYNC110  before anything is measured
             await asyncio.sleep(_SETTLING_S)
 
-    def after(self, passes: int) -> asyncio.Event:
-        """Return what will be set when so many passes more have ended."""
-        return self._reporter.after(passes)
+    def after(self, reconciles: int) -> asyncio.Event:
+        """Return what will be set when so many reconciles more have ended."""
+        return self._reporter.after(reconciles)
 
 
 @asynccontextmanager
@@ -57,15 +57,15 @@ async def controlled(store: Store, *, by_lifecycle: bool = False) -> AsyncIterat
 
 
 class _Counting(PrometheusReporter):
-    """The metrics of production, and somebody who waits for a number of passes."""
+    """The metrics of production, and somebody who waits for a number of reconciles."""
 
     def __init__(self) -> None:
         super().__init__(CollectorRegistry())
         self._left = 0
         self._reached = asyncio.Event()
 
-    def after(self, passes: int) -> asyncio.Event:
-        self._left, self._reached = passes, asyncio.Event()
+    def after(self, reconciles: int) -> asyncio.Event:
+        self._left, self._reached = reconciles, asyncio.Event()
         return self._reached
 
     def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:

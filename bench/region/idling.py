@@ -3,7 +3,7 @@
 What goes on after a start goes on while we watch, and for hours: the controller looks at all servers that are at rest,
 and the monitor at all that it does not remember, which here is all of them. Its search for orphans would begin only in
 some minutes, so we begin it. Its poll, and its look at supplies, are short: what they take is added as a share of their
-period. The scan that comes now and then is as slow as the first one, and never goes on beside it.
+period. The resync that comes now and then is as slow as the first one, and never goes on beside it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
     """Open an environment, let it begin, and wait."""
     idle, poll, began = run(_spent(bed))
     count = f"{bed.sizes.fleet:,} idle servers"
-    yield at_most(1, f"{count}, scans and polls included", idle + poll, _LIMIT_PERCENT, "% CPU")
+    yield at_most(1, f"{count}, resyncs and polls included", idle + poll, _LIMIT_PERCENT, "% CPU")
     yield figure(f"{count}: the polls' part", poll, "% CPU")
     yield figure(f"{count}: a start, until it idles", began, "s CPU")
 

@@ -1,4 +1,4 @@
-"""A server among 1,000 on one network beside one among 10: a pass that finds nothing to do, and one more server.
+"""A server among 1,000 on one network beside one among 10: a reconcile that finds nothing to do, and one more server.
 
 Both sides have as many servers in all. The one has them on one network, the other ten on each of many.
 """
@@ -26,19 +26,19 @@ _TURNS = 10
 
 
 def measures(bed: Bed) -> Iterator[Measure]:
-    """Compare a pass, and a server from the request until it runs."""
-    passes, creates = run(_compare(bed))
+    """Compare a reconcile, and a server from the request until it runs."""
+    settled, creates = run(_compare(bed))
     many = f"{bed.sizes.networked:,} on a network to {_FEW}"
-    yield at_most(_GOAL, f"a reconcile of a running server, {many}", *passes, "µs CPU")
+    yield at_most(_GOAL, f"a reconcile of a running server, {many}", *settled, "µs CPU")
     yield at_most(_GOAL, f"one more server, {many}", *creates, "µs CPU")
 
 
 async def _compare(bed: Bed) -> tuple[tuple[float, float], tuple[float, float]]:
     count = bed.sizes.networked
     async with _furnished(bed, 1, count) as one, _furnished(bed, count // _FEW, count) as many:
-        passes = await alternate(_TURNS, _scanning(one, count), _scanning(many, count))
+        settled = await alternate(_TURNS, _scanning(one, count), _scanning(many, count))
         creates = await alternate(_TURNS, one.more(), many.more())
-    return _good(passes), _good(creates)
+    return _good(settled), _good(creates)
 
 
 def _good(values: Sequence[Sequence[float]]) -> tuple[float, float]:

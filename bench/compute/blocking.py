@@ -15,8 +15,8 @@ from bench.compute.environment import INSTANCES, ComputeEnvironment, housed
 from bench.compute.fleet import at_rest, fleet
 from bench.compute.idling import monitor_beside
 from bench.http.inside import Request
+from bench.region.blocking import Case, watch
 from bench.region.environment import TENANT
-from bench.region.holding import Case, watch
 from bench.report import Measure
 from remuda.compute.monitor.monitor import AllocationCheck, InstanceCheck
 from remuda.identity.quotas.monitor import drift_of

@@ -1,4 +1,4 @@
-"""Full scans and idling: what many settled objects cost when nothing happens."""
+"""Resyncs and idling: what many settled objects cost when nothing happens."""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _spent(bed: Bed) -> tuple[float, float]:
-    """Return the CPU time of a scan for each object, and the share of a core that idling takes."""
+    """Return the CPU time of a resync for each object, and the share of a core that idling takes."""
     store = bed.open(bed.filled(_OBJECTS))
     alone = await idle_share(bed.sizes.idle_s / 4)
     async with controlled(store) as control:

@@ -1,7 +1,7 @@
-"""A settled pass: an event comes, the key is queued, a worker reads the object and finds that all is well.
+"""A reconcile without an effect: an event comes, the key is queued, a worker reads the object, and all is well.
 
 Something has to happen for an event to come. So machines get a new address in their status, in one store that a
-controller watches and in another that nobody does, and what the first costs beyond the second is the pass.
+controller watches and in another that nobody does, and what the first costs beyond the second is the reconcile.
 """
 
 import time
@@ -35,7 +35,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _pass_us(bed: Bed, *, by_lifecycle: bool) -> tuple[float, float]:
-    """Return what a pass costs, and what the write costs that makes the event."""
+    """Return what a reconcile costs, and what the write costs that makes the event."""
     watched, alone = [await _settled(bed, by_lifecycle=by_lifecycle) for _ in range(2)]
     count = bed.sizes.reconciled
     async with controlled(watched, by_lifecycle=by_lifecycle) as control:
