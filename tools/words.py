@@ -5,10 +5,10 @@ sentence, but not the Python of `for finger in hand`. `python -m tools.words "in
 and without arguments every retired word and name by package.
 """
 
+import argparse
 import ast
 import builtins
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -154,7 +154,8 @@ def main(words: Sequence[str]) -> None:
     if not words:
         print_retired()
         return
-    found = find_words({word.lower().replace("_", " "): () for word in words}, pieces(read_modules(), other_files()))
+    spelled = [re.sub(r"[\s_-]+", " ", word.lower()).strip() for word in words]
+    found = find_words(dict.fromkeys(spelled, ()), pieces(read_modules(), other_files()))
     for word, positions in found.items():
         print(f"{word}: {len(positions)}")
         for position in positions:
@@ -178,4 +179,6 @@ def print_retired() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m tools.words", description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="a word or phrase, in any spelling")
+    main(parser.parse_args().words)
