@@ -156,7 +156,7 @@ async def test_a_typed_client_gets_either_answer_as_its_type(tmp_path: Path) -> 
         address = await server.start(ListenAddress("127.0.0.1", 0))
         try:
             async with client_of(f"http://{address}") as typed:
-                assert await typed.send_for_other_response(SHOE, Fitting, query=Trial(dry=True)) == Fitting(fits=True)
+                assert await typed.send(SHOE, query=Trial(dry=True), response_type=Fitting) == Fitting(fits=True)
                 with pytest.raises(PlanRequired) as refused:
                     await typed.send(SHOE, query=Trial())
                 assert msgspec.json.decode(refused.value.plan, type=Fitting) == Fitting(fits=False)

@@ -96,39 +96,17 @@ class Client(AbstractAsyncContextManager["Client"]):
         body: BodyT | None = None,
         context: Context | None = None,
         if_match: str | None = None,
+        response_type: type[ResponseT] | None = None,
     ) -> ResponseT:
-        """Send a request and return its response, or raise the server's error."""
-        content = await self._send(route, path, query, body, context, if_match)
-        return read_response(content, route.response_type, server=self._caller.server)
+        """Send a request and return its response, or raise the server's error.
 
-    async def send_for_other_response(
-        self,
-        route: Route[Any, PathT, QueryT, BodyT, Any],
-        kind: type[ResponseT],
-        *,
-        path: PathT | None = None,
-        query: QueryT | None = None,
-        body: BodyT | None = None,
-        context: Context | None = None,
-        if_match: str | None = None,
-    ) -> ResponseT:
-        """Send a request for the alternative response of a route (`Route.other`), and return that."""
-        content = await self._send(route, path, query, body, context, if_match)
-        return read_response(content, kind, server=self._caller.server)
-
-    async def _send(
-        self,
-        route: Route[Any, PathT, QueryT, BodyT, Any],
-        path: PathT | None,
-        query: QueryT | None,
-        body: BodyT | None,
-        context: Context | None,
-        if_match: str | None,
-    ) -> bytes:
+        A caller that expects the alternative response of the route (`Route.other`) passes its type.
+        """
         headers = {} if if_match is None else {"If-Match": if_match}
         encode = encode_form if route.form else encode_body
         request = self._request(route, path, query, context, headers, body=encode(body))
-        return (await self._caller.exchange(request)).content
+        content = (await self._caller.exchange(request)).content
+        return read_response(content, response_type or route.response_type, server=self._caller.server)
 
     async def pages(
         self,

@@ -156,7 +156,7 @@ class SocketTransport:
     async def _answer(self, caller: Caller, request: Request, **sent: Any) -> Any:
         client, route = self._client(caller), self._routes[request.row.operation]
         if route.other is not None and route.other.status == request.row.success:
-            return await client.send_for_other_response(route, route.other.response_type, **sent)
+            return await client.send(route, response_type=route.other.response_type, **sent)
         return await client.send(route, **sent)
 
     async def close(self) -> None:
