@@ -59,7 +59,7 @@ SIBLINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Class names that siblings share because the role is the same, and the packages that may share them."""
 
-_WIRING_OF_A_SERVICE = frozenset({"api", "app", "assembly", "control", "room", "rooms", "service"})
+_WIRING_OF_A_SERVICE = frozenset({"app", "assembly", "control", "room", "rooms", "service"})
 _WIRING_BELOW = frozenset({"control", "room"})
 _SCENARIOS = frozenset({"act", "scenario", "story"})
 
