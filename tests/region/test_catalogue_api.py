@@ -1,6 +1,7 @@
 """Regions and what they offer, over HTTP: who sees what, in which words, and what is kept for how long."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,7 +20,8 @@ from remuda.region.kinds.regions import (
     RegionOpenstack,
     RegionSpec,
 )
-from remuda.region.settings import RegionSettings
+from remuda.resources import service_info
+from remuda.resources.service_info import ServiceInfo
 from tests.kit.environment import provided_by
 from tests.kit.reference.agreement import Agreement
 from tests.kit.reference.contract import Operation, wire_contract
@@ -50,19 +52,33 @@ SECOND = "/api/v2/regions"
 CLUSTER = "d0000000-0000-4000-8000-000000000001"
 CANARY = "canary-kubeconfig"
 
-CatalogueApi = RegionApi[Catalogue]
+
+@dataclass(frozen=True)
+class CatalogueServices:
+    """The services of regions and of the release."""
+
+    catalogue: Catalogue
+    info: ServiceInfo
+
+
+CatalogueApi = RegionApi[CatalogueServices]
 
 
 def in_catalogue(scenario: Callable[[CatalogueApi, FlavorProvider], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario with a public region, one of the other organization, and a cluster."""
     shops: list[FlavorProvider] = []
 
-    def catalogue(world: Any, store: Any) -> Catalogue:
+    def catalogue(world: Any, store: Any) -> CatalogueServices:
         flavors = FlavorProvider(world.clock)
         shops.append(flavors)
         offers = {REGION: flavors.provider, OTHER_REGION: flavors.provider, CLUSTER: flavors.bare}
-        settings = RegionSettings(url="https://region.example.com", identity_url="https://identity.example.com")
-        return Catalogue(providers=clouds_over(world, store, offers), settings=settings, version="1.2.3")
+        info = ServiceInfo(
+            name="unikorn-region-server",
+            release="1.2.3",
+            url="https://region.example.com",
+            issuer="https://identity.example.com",
+        )
+        return CatalogueServices(Catalogue(providers=clouds_over(world, store, offers)), info)
 
     async def run(api: CatalogueApi) -> None:
         await make_region(api.store)
@@ -72,7 +88,7 @@ def in_catalogue(scenario: Callable[[CatalogueApi, FlavorProvider], Coroutine[An
         await make_region(api.store, CLUSTER, called="cluster", spec=spec)
         await scenario(api, shops[-1])
 
-    run_region_api(catalogue, ROUTES, run)
+    run_region_api(catalogue, [*ROUTES, *service_info.ROUTES], run)
 
 
 region_catalogue = provided_by(in_catalogue)
@@ -289,7 +305,7 @@ async def test_a_provider_that_does_not_answer_is_told_as_that(
 
 
 _CONTRACT = wire_contract("region")
-_TABLE = Table("region", title="Region", description="One capacity of it.", routes=ROUTES)
+_TABLE = Table("region", title="Region", description="One capacity of it.", routes=[*ROUTES, *service_info.ROUTES])
 _DOCUMENT: Any = msgspec.json.decode(msgspec.json.encode(document(_TABLE, version="0")))
 _PLACES = {(route.method, route.path) for route in _TABLE.routes}
 

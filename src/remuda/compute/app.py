@@ -25,6 +25,8 @@ from remuda.compute.recovery import ComputeRecovery
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.reconcile.controller import Controller
+from remuda.resources import service_info
+from remuda.resources.service_info import ServiceInfo
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
@@ -33,7 +35,14 @@ TABLE = Table(
     "compute",
     title="Compute",
     description="Instances: their specification and status, the plan of an update, and their history.",
-    routes=[*catalogue.ROUTES, *instances.ROUTES, *history.ROUTES, *policies.ROUTES, *recovery.ROUTES],
+    routes=[
+        *service_info.ROUTES,
+        *catalogue.ROUTES,
+        *instances.ROUTES,
+        *history.ROUTES,
+        *policies.ROUTES,
+        *recovery.ROUTES,
+    ],
 )
 """The routes of all resource packages, which an `Api` mounts with `ComputeServices`."""
 
@@ -42,6 +51,7 @@ TABLE = Table(
 class ComputeServices:
     """The service of each class that routes call."""
 
+    info: ServiceInfo
     catalogue: Catalogue
     instances: Instances
     updates: Updates
@@ -70,7 +80,13 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         matches = ServerLookup.over(region, ports.metrics)
         guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
         return ComputeServices(
-            catalogue=Catalogue(region=region, settings=ports.settings, version=release()),
+            info=ServiceInfo(
+                name="unikorn-compute-server",
+                release=release(),
+                url=ports.settings.url,
+                issuer=ports.settings.identity_url,
+            ),
+            catalogue=Catalogue(region=region),
             instances=instances,
             updates=Updates(instances),
             actions=Actions(instances=instances, region=region, lookup=matches, log=log),

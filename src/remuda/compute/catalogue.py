@@ -8,7 +8,6 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context
 from remuda.compute.names import REGION, REGIONS, permission
 from remuda.compute.ports import RegionClient
-from remuda.compute.settings import ComputeSettings
 from remuda.http.routes import AnyRoute, Route
 from remuda.resources.schema import (
     FlavorRead,
@@ -16,13 +15,6 @@ from remuda.resources.schema import (
     OrganizationPath,
     OrganizationRegionPath,
     RegionRead,
-    VersionRead,
-)
-from remuda.resources.service_info import (
-    OpenIdProtectedResource,
-    protected_resource,
-    protected_resource_route,
-    version_route,
 )
 
 _KUBERNETES = "kubernetes"
@@ -48,18 +40,11 @@ def usable_images(images: Iterable[ImageRead]) -> list[ImageRead]:
     return [image for image in images if is_for_instances(image) and image.status.state == "ready"]
 
 
-SERVICE_NAME = "unikorn-compute-server"
-"""Clients compare the name up to its second dash."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """The offers of all regions."""
 
     region: RegionClient
-    settings: ComputeSettings
-    version: str
-    """The release that runs."""
 
     async def regions(self, context: Context, organization: str) -> list[RegionRead]:
         """Return the regions that the caller may see and that instances can be in."""
@@ -76,14 +61,6 @@ class Catalogue:
         """Return the images that instances can be created from in a region."""
         allow_in_organization(context.principal, permission("images", "read"), organization)
         return usable_images(await self.region.list_images(context, organization, region))
-
-    def describe(self) -> VersionRead:
-        """Return the name and release of the service."""
-        return VersionRead(name=SERVICE_NAME, version=self.version)
-
-    def protection(self) -> OpenIdProtectedResource:
-        """Return the identity provider whose tokens the service accepts."""
-        return protected_resource(self.settings.url.rstrip("/"), self.settings.identity_url)
 
 
 _route: Callable[..., AnyRoute] = partial(Route, method="GET", scope="organization", service=Catalogue)
@@ -117,7 +94,5 @@ ROUTES: list[AnyRoute] = [
         response_type=list[ImageRead],
         calls=Catalogue.images,
     ),
-    version_route(service=Catalogue, calls=Catalogue.describe),
-    protected_resource_route(service=Catalogue, calls=Catalogue.protection),
 ]
 """The routes of `Catalogue`."""

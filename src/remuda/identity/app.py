@@ -46,7 +46,7 @@ from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
-from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
+from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
 from remuda.identity.tokens.keys import SigningKeys
@@ -65,6 +65,8 @@ from remuda.kernel.randomness import Randomness
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.operations.service import Operations
 from remuda.reconcile.controller import Controller
+from remuda.resources import service_info
+from remuda.resources.service_info import ServiceInfo
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.store.contract import Store
@@ -75,6 +77,7 @@ TABLE = Table(
     title="Identity",
     description="Organizations, projects and users, their permissions, and their quotas.",
     routes=[
+        *service_info.ROUTES,
         *tenancy.ROUTES,
         *user_routes.ROUTES,
         *rbac.ROUTES,
@@ -95,7 +98,7 @@ class IdentityServices:
     organizations: Organizations
     projects: Projects
     providers: OrganizationProviders
-    version: ServiceVersion
+    info: ServiceInfo
     users: Users
     accounts: Accounts
     groups: Groups
@@ -183,7 +186,6 @@ def oauth_service(
             bearers=bearers,
             permissions=permissions,
         ),
-        registration=ClientRegistration(store=store, clock=clock, randomness=randomness),
     )
 
 
@@ -308,13 +310,13 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             organizations=Organizations(store=store, clock=clock),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
-            version=ServiceVersion(release()),
+            info=ServiceInfo(name="unikorn-identity", release=release(), url=settings.issuer, issuer=settings.issuer),
             users=users,
             accounts=accounts,
             groups=groups,
             permissions=permissions,
             oauth=oauth,
-            registration=oauth.registration,
+            registration=ClientRegistration(store=store, clock=clock, randomness=ports.randomness),
             limits=QuotaLimits(store=store, ledger=self.ledger),
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             audit=AuditLog(log=ports.log, sealer=ports.sealer),

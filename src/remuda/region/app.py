@@ -50,6 +50,8 @@ from remuda.region.servers import routes as servers
 from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
+from remuda.resources import service_info
+from remuda.resources.service_info import ServiceInfo
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
@@ -59,6 +61,7 @@ TABLE = Table(
     title="Region",
     description="Networks, servers, images, load balancers and file storage of all regions.",
     routes=[
+        *service_info.ROUTES,
         *catalogue.ROUTES,
         *images.ROUTES,
         *networks.ROUTES,
@@ -102,6 +105,7 @@ CONTROLLER_OF_TYPE: Mapping[str, str] = {
 class RegionServices:
     """Services that routes call."""
 
+    info: ServiceInfo
     catalogue: Catalogue
     images: Images
     networks: Networks
@@ -160,7 +164,13 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         )
         observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(
-            catalogue=Catalogue(providers=providers, settings=ports.settings, version=release()),
+            info=ServiceInfo(
+                name="unikorn-region-server",
+                release=release(),
+                url=ports.settings.url,
+                issuer=ports.settings.identity_url,
+            ),
+            catalogue=Catalogue(providers=providers),
             images=Images(store=store, providers=providers, fetcher=self._fetcher),
             networks=networks,
             security_groups=groups,

@@ -1,21 +1,16 @@
-"""Service information: the routes that tell the authorization server and the release of a service."""
+"""Service information: the name, release and authorization server of a service, and the routes that tell them."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
-from remuda.http.routes import AnyRoute, Call, Route
-from remuda.http.schema import Nothing
+from remuda.http.routes import AnyRoute, Route
 from remuda.resources.schema import VersionRead
 
 DAY_S = 24 * 60 * 60
 """Cache lifetime of responses that hardly ever change."""
 SCOPES = ("openid", "email")
 """The scopes that change the response to a client: an ID token, and the address in it."""
-
-PlainCall = Call[Nothing, Nothing, Nothing]
-"""A request without parameters or body."""
 
 
 class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,21 +22,42 @@ class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
     bearer_methods_supported: tuple[str, ...]
 
 
-def protected_resource(url: str, issuer: str) -> OpenIdProtectedResource:
-    """Return the authorization server of this address. Both come from the configuration, never from a request."""
-    return OpenIdProtectedResource(
-        resource=url, authorization_servers=(issuer,), scopes_supported=SCOPES, bearer_methods_supported=("header",)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceInfo:
+    """Information about a service. Its addresses come from the configuration, never from a request."""
+
+    name: str
+    """Clients compare the beginning, up to the second dash."""
+    release: str
+    url: str
+    issuer: str
+
+    def version(self) -> VersionRead:
+        """Return the name and release of the service."""
+        return VersionRead(name=self.name, version=self.release)
+
+    def protected_resource(self) -> OpenIdProtectedResource:
+        """Return the authorization server whose tokens the service accepts."""
+        return OpenIdProtectedResource(
+            resource=self.url.rstrip("/"),
+            authorization_servers=(self.issuer,),
+            scopes_supported=SCOPES,
+            bearer_methods_supported=("header",),
+        )
 
 
-def protected_resource_route(
-    handler: Callable[[Any, PlainCall], Coroutine[Any, Any, OpenIdProtectedResource]] | None = None,
-    *,
-    service: type | None = None,
-    calls: Callable[..., Any] | None = None,
-) -> AnyRoute:
-    """Return the route that tells the authorization server. It calls a method of the service, or has a handler."""
-    return Route(
+ROUTES: list[AnyRoute] = [
+    Route(
+        method="GET",
+        path="/api/version",
+        name="read_version",
+        summary="Read the name and version of the service",
+        scope="authenticated",
+        response_type=VersionRead,
+        service=ServiceInfo,
+        calls=ServiceInfo.version,
+    ),
+    Route(
         method="GET",
         path="/.well-known/openid-protected-resource",
         name="read_protected_resource",
@@ -49,21 +65,8 @@ def protected_resource_route(
         scope="public",
         response_type=OpenIdProtectedResource,
         max_age_s=DAY_S,
-        service=service,
-        calls=calls,
-        handler=handler,
-    )
-
-
-def version_route(*, service: type, calls: Callable[..., Any]) -> AnyRoute:
-    """Return the route that tells the release. It calls a method of the service."""
-    return Route(
-        method="GET",
-        path="/api/version",
-        name="read_version",
-        summary="Read the name and version of the service",
-        scope="authenticated",
-        response_type=VersionRead,
-        service=service,
-        calls=calls,
-    )
+        service=ServiceInfo,
+        calls=ServiceInfo.protected_resource,
+    ),
+]
+"""The routes of `ServiceInfo`."""

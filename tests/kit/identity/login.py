@@ -123,7 +123,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         devices=pages.devices,
         password_pages=pages.passwords,
         oauth=oauth,
-        registration=oauth.registration,
+        registration=ClientRegistration(store=store, clock=world.clock, randomness=world.randomness),
         tokens=tokens,
         passwords=passwords,
         argon2=counted,

@@ -21,13 +21,16 @@ import msgspec
 from remuda.identity.app import TokenServices, oauth_service, token_services
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.kinds.users import User
+from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.routes import ROUTES
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
+from remuda.resources import service_info
 from remuda.resources.conventions import NAME
+from remuda.resources.service_info import ServiceInfo
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.client import Client
@@ -81,6 +84,15 @@ class Later:
         await self._clock.sleep(seconds)
 
 
+@dataclass(frozen=True)
+class MountedServices:
+    """The services whose routes are called."""
+
+    oauth: OAuth
+    registration: ClientRegistration
+    info: ServiceInfo
+
+
 class OAuthEnvironment(PermissionEnvironment):
     """Token and OAuth APIs over one store."""
 
@@ -96,7 +108,12 @@ class OAuthEnvironment(PermissionEnvironment):
             services=self.api,
             permissions=self.permissions,
         )
-        self.mounted: IdentityApi[OAuth] = IdentityApi(world, store, self.oauth, ROUTES)
+        mounted = MountedServices(
+            self.oauth,
+            ClientRegistration(store=store, clock=self.clock, randomness=world.randomness),
+            ServiceInfo(name="unikorn-identity", release="1.2.3", url=settings.issuer, issuer=settings.issuer),
+        )
+        self.mounted: IdentityApi[MountedServices] = IdentityApi(world, store, mounted, [*ROUTES, *service_info.ROUTES])
         self.anybody: Client = self.mounted.ask(None)
 
     def new_api(self) -> TokenServices:

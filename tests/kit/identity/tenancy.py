@@ -19,10 +19,12 @@ from remuda.identity.kinds.users import (
     user_id,
 )
 from remuda.identity.tenancy.routes import ROUTES
-from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
+from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
+from remuda.resources import service_info
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
+from remuda.resources.service_info import ServiceInfo
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.asgi.contract import Reply
@@ -47,7 +49,7 @@ class Tenancy:
     organizations: Organizations
     projects: Projects
     providers: OrganizationProviders
-    version: ServiceVersion
+    info: ServiceInfo
 
 
 TenancyApi = IdentityApi[Tenancy]
@@ -59,13 +61,13 @@ def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
         Organizations(store=store, clock=clock),
         Projects(store=store, clock=clock),
         OrganizationProviders(store=store, clock=clock),
-        ServiceVersion(release),
+        ServiceInfo(name="unikorn-identity", release=release, url="", issuer=""),
     )
 
 
 def run_tenancy(scenario: Callable[[TenancyApi], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario over the tenancy APIs."""
-    run_identity_api(lambda world, store: tenancy_of(store, world.clock), ROUTES, scenario)
+    run_identity_api(lambda world, store: tenancy_of(store, world.clock), [*ROUTES, *service_info.ROUTES], scenario)
 
 
 def administrator(organization: str, subject: str = "admin@example.com") -> Principal:

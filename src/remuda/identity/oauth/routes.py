@@ -22,7 +22,7 @@ from remuda.identity.oauth.schema import OpenIdConfiguration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Unauthenticated
-from remuda.resources.service_info import SCOPES, OpenIdProtectedResource, protected_resource, protected_resource_route
+from remuda.resources.service_info import SCOPES
 
 
 def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
@@ -94,10 +94,6 @@ async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> sch
 
 async def read_configuration(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.OpenIdConfiguration:
     return configuration(oauth.settings)
-
-
-async def read_protected_resource(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> OpenIdProtectedResource:
-    return protected_resource(oauth.settings.issuer, oauth.settings.issuer)
 
 
 def _authorization(call: Call[Any, Any, Any]) -> str:
@@ -181,7 +177,6 @@ def _documents() -> list[AnyRoute]:
         document(f"{_OAUTH}/jwks", "read_keys", keys, read_keys, schema.JsonWebKeySet),
         document(f"{_KNOWN}/openid-configuration", "read_openid_configuration", metadata, read_configuration, kind),
         document(oauth, "read_authorization_server", server, read_configuration, kind),
-        protected_resource_route(read_protected_resource, service=OAuth),
     ]
 
 

@@ -13,7 +13,6 @@ from remuda.identity.oauth.clients import Clients, OAuthClientCredentials
 from remuda.identity.oauth.codes import DeviceGrants
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, TokenExchange, reject_query
 from remuda.identity.oauth.grants import TokenGrants
-from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.schema import (
     BEARER,
     Authz,
@@ -53,7 +52,6 @@ class OAuth:
     """Rate limit of device authorizations per address."""
     grants: TokenGrants
     exchange: TokenExchange
-    registration: ClientRegistration
 
     async def token(self, context: Context, form: TokenForm, query: TokenQuery, authorization: str) -> TokenRead:
         reject_query(query)

@@ -1,4 +1,4 @@
-"""Routes of organizations, projects, OAuth2 providers and the version."""
+"""Routes of organizations, projects and OAuth2 providers."""
 
 from functools import partial
 
@@ -8,9 +8,8 @@ from remuda.http.schema import ListQuery
 from remuda.identity.names import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, ProjectPath, permission
 from remuda.identity.tenancy import schema
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW, PROVIDER_VIEW
-from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects, ServiceVersion
+from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.resources.schema import OrganizationPath
-from remuda.resources.service_info import version_route
 
 _REFERENCE = f"{PROJECT}/references/{{reference}}"
 
@@ -128,5 +127,4 @@ ROUTES: list[AnyRoute] = [
             "delete": "Delete an OAuth2 provider, which is removed when no domain names it",
         },
     ),
-    version_route(service=ServiceVersion, calls=ServiceVersion.describe),
 ]

@@ -47,22 +47,8 @@ from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import USER, organization_of
 from remuda.resources.crud import find_in, get_in
 from remuda.resources.metadata import check_tags
-from remuda.resources.schema import VersionRead
 from remuda.resources.service import OrganizationResourceService, ResourceService
 from remuda.store.logs import Record
-
-SERVICE_NAME = "unikorn-identity"
-"""Name of this service; clients compare its prefix."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceVersion:
-    """Name and release of this service."""
-
-    release: str
-
-    def describe(self) -> VersionRead:
-        return VersionRead(name=SERVICE_NAME, version=self.release)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

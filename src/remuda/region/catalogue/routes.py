@@ -8,7 +8,7 @@ from remuda.region.catalogue import schema
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.names import REGION, REGION_OF_ORGANIZATION, REGIONS, REGIONS_OF_ORGANIZATION, RegionPath, permission
 from remuda.resources.schema import FlavorRead, OrganizationPath, OrganizationRegionPath, RegionRead
-from remuda.resources.service_info import DAY_S, protected_resource_route, version_route
+from remuda.resources.service_info import DAY_S
 
 _PINNED = (
     "A flavor that can only be used on a named piece of infrastructure is listed for callers that may create servers."
@@ -99,10 +99,5 @@ _VERSION_1: list[AnyRoute] = [
     ),
 ]
 
-ROUTES = [
-    *_VERSION_2,
-    *_VERSION_1,
-    version_route(service=Catalogue, calls=Catalogue.describe),
-    protected_resource_route(service=Catalogue, calls=Catalogue.protection),
-]
+ROUTES = [*_VERSION_2, *_VERSION_1]
 """The routes of `Catalogue`."""

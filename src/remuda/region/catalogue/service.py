@@ -13,12 +13,7 @@ from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.rules import read_detail, read_external_network, read_flavor, read_region, usable_flavors
 from remuda.region.catalogue.schema import ExternalNetworkRead, RegionDetailRead
 from remuda.region.names import permission
-from remuda.region.settings import RegionSettings
-from remuda.resources.schema import FlavorRead, RegionRead, VersionRead
-from remuda.resources.service_info import OpenIdProtectedResource, protected_resource
-
-SERVICE_NAME = "unikorn-region-server"
-"""The name of the service. Clients compare its beginning, up to the second dash."""
+from remuda.resources.schema import FlavorRead, RegionRead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +21,6 @@ class Catalogue:
     """Regions, flavors and external networks."""
 
     providers: ProviderRegistry
-    settings: RegionSettings
-    version: str
 
     async def regions(self, context: Context, organization: str | None = None) -> list[RegionRead]:
         """Return the regions that the caller may see."""
@@ -67,14 +60,6 @@ class Catalogue:
         cloud = await self.providers.get_visible(context.principal, region)
         found = sorted(await cloud.external_networks(), key=lambda network: (network.name, network.id))
         return [read_external_network(each) for each in found]
-
-    def describe(self) -> VersionRead:
-        """Return the name and version of the service."""
-        return VersionRead(name=SERVICE_NAME, version=self.version)
-
-    def protection(self) -> OpenIdProtectedResource:
-        """Return the authorization server that issues tokens for this service."""
-        return protected_resource(self.settings.url.rstrip("/"), self.settings.identity_url)
 
 
 def _allow(context: Context, endpoint: str, organization: str | None) -> None:
