@@ -46,7 +46,6 @@ _USED_BY: Final[Mapping[str, Callable[[Any], Iterable[str | None]]]] = {
 async def find(
     api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, more: Query | None = None
 ) -> ResourceT:
-    """Return the resource with this name or id."""
     return await _find(api, resource_type, resource_type.read_type, name, more)
 
 

@@ -58,7 +58,6 @@ class Catalogue:
         return usable_flavors(await self.region.api.list_flavors(caller, region))
 
     async def images(self, context: Context, organization: str, region: str) -> list[ImageRead]:
-        """Return the images that instances can be created from in a region."""
         allow_in_organization(context.principal, permission("images", "read"), organization)
         return usable_images(await self.region.list_images(context, organization, region))
 

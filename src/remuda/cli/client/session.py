@@ -57,7 +57,6 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
     async def list_all(
         self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
     ) -> list[ResponseT]:
-        """Return all items of a list, read in pages."""
         found: list[ResponseT] = []
         parameters = {**(query or {}), "limit": _PAGE}
         while True:

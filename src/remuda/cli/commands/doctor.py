@@ -72,7 +72,6 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """Return a line for each finding, and a summary."""
     width = max((len(each.check) for each in findings), default=0)
     lines = [f"{each.status:<8}  {each.check:<{width}}  {each.message} {each.remedy}".rstrip() for each in findings]
     return "".join(f"{line}\n" for line in (*lines, "", _summary(findings)))

@@ -183,7 +183,6 @@ class InstanceChange:
     metadata: MetadataOptions = NO_METADATA
 
     async def body(self, api: ScopedSession, instance: InstanceRead) -> InstanceUpdate:
-        """Return the body that applies the change to an instance."""
         spec, status = instance.spec, instance.status
         if self.flavor is not None:
             spec = replace(spec, flavor_id=await find_in_region(api, FLAVOR, status.region_id, self.flavor))

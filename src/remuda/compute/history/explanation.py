@@ -166,7 +166,6 @@ class ExplanationInput:
 
 
 def explain(known: ExplanationInput) -> ExplanationRead:
-    """Return the explanation of the state of an instance."""
     waits = tuple(_waits(known))
     state, message = _state(known, waits)
     return ExplanationRead(

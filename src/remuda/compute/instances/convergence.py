@@ -251,7 +251,6 @@ class ServerCreation:
         return Outcome(waiting, instance, entries)
 
     async def create(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
-        """Request a server."""
         waiting = await self._blocker(instance) or await confirm_quota(self.ledger, charge_of(instance))
         if waiting is not None:
             return waiting

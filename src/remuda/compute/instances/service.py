@@ -92,7 +92,6 @@ async def choose(region: RegionApi, caller: Context, network: NetworkRead, body:
 
 
 def find_flavor(flavors: Iterable[FlavorRead], flavor: str) -> FlavorRead:
-    """Return a flavor that instances can have."""
     for each in usable_flavors(flavors):
         if each.metadata.id == flavor:
             return each

@@ -162,7 +162,6 @@ def rebuild_kind(instance: ComputeInstance) -> RebuildKind:
 
 
 def projected(instance: ComputeInstance, server: ServerRead, now: datetime) -> ComputeInstance:
-    """Return an instance with the status that its server shows."""
     addressed = with_addresses(instance, server)
     status = replace(
         addressed.status,

@@ -101,7 +101,6 @@ class BrowserLogins:
         return [each for each in found if self._sessions.is_alive(each)]
 
     async def logins_of(self, user: User) -> list[BrowserLogin]:
-        """Return the valid logins of a user in all browsers."""
         found = (await self._store.list(BrowserLogin, labels={USER_LABEL: user.name})).items
         return [each for each in found if await self._user(each) is not None]
 

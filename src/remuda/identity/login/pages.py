@@ -117,7 +117,6 @@ class Pages:
         return self._page("approve.html", "Allow this device?", state=state, **values)
 
     def account(self, account: AccountView, *, state: str, logout_state: str) -> HtmlPage:
-        """Render the account page. `logout_state` is the state of its logout button."""
         return self._page("account.html", "Your account", account=account, state=state, logout_state=logout_state)
 
     def logout(self, *, state: str, known: str) -> HtmlPage:

@@ -49,7 +49,6 @@ class TokenExchange:
     permissions: Permissions
 
     async def passport(self, form: TokenForm) -> TokenRead:
-        """Return a passport for the bearer of the subject token."""
         _check_form(form)
         assert form.subject_token is not None, "checked by _check_form"
         try:

@@ -33,7 +33,6 @@ class SimImages:
         self._timers.add("images", self._advance)
 
     async def images(self) -> Sequence[CloudImage]:
-        """Return all images, in any state."""
         found: list[CloudImage] = []
         async for part in self._gateway.pages("images", "image", self._page, lambda each: Handle("", each.id)):
             found.extend(part)

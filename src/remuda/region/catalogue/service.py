@@ -34,7 +34,6 @@ class Catalogue:
         return read_region(found, self.providers.capabilities(found))
 
     async def detail(self, context: Context, organization: str, region: str) -> RegionDetailRead:
-        """Return a region with the credentials of its cluster."""
         _allow(context, "regions/detail", organization)
         found = await self.providers.visible_region(context.principal, region)
         return read_detail(found, self.providers.capabilities(found))

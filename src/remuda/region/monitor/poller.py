@@ -231,7 +231,6 @@ class Poller:
         return [name async for name in self._ports.server_names() if ids.pop(name, None) is None]
 
     async def _compare(self, servers: CloudServers) -> None:
-        """Compare all servers with the last poll."""
         before, self._known = self._known, {}
         try:
             async for part in servers.server_versions():

@@ -74,7 +74,6 @@ def needs_reset(server: Server) -> bool:
 
 
 def retried_server(server: Server) -> Server:
-    """Return a server without its failures."""
     status = server.status
     rebuild = None if status.rebuild is not None and status.rebuild.state == "Failed" else status.rebuild
     return replace(server, status=replace(status, provider_create_failures=0, rebuild=rebuild))

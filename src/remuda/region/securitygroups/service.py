@@ -26,7 +26,6 @@ class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
     networks: Networks
 
     async def create(self, context: Context, body: GroupCreate) -> SecurityGroup:
-        """Create a security group on a network."""
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
         self.networks.reject_if_deleting(network)

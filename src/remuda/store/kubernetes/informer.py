@@ -119,7 +119,6 @@ class Informer:
             await self._mirror.apply(changes)
 
     def _handle_control_event(self, event: ApiWatchEvent) -> None:
-        """Handle an event about the watch itself."""
         if event.type == "BOOKMARK":
             self._feed.advance(head_of(event.object).version)
             return
