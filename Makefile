@@ -9,6 +9,8 @@ export PYTHONDONTWRITEBYTECODE :=
 READY := .venv/ready
 # A file at a time, the longest first (tests/durations.json); slices of seeds are shared (tests/kit/distribution.py).
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Some usual tests wait for other programs: a third worker uses the core that they leave idle.
+USUAL_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 USUAL := -m "not kubernetes and not federation and not thorough"
 # What failed comes last, not what was printed meanwhile. Nobody uses schemathesis by its plugin, which takes long.
 PYTEST := $(BIN)/pytest -q --show-capture=no -p no:schemathesis
@@ -41,16 +43,16 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(PYTEST) $(PARALLEL) $(USUAL)
+	@$(PYTEST) $(USUAL_PARALLEL) $(USUAL)
 
 coverage: $(READY) ## Branch coverage of src by the usual tests (TESTS=paths for some of them); it fails for no figure
 	@rm -f .coverage .coverage.*
-	@-$(BIN)/coverage run -m pytest -q --show-capture=no -p no:schemathesis $(PARALLEL) $(USUAL) $(TESTS)
+	@-$(BIN)/coverage run -m pytest -q --show-capture=no -p no:schemathesis $(USUAL_PARALLEL) $(USUAL) $(TESTS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --skip-covered --sort=cover | tail -n 40
 
 durations: $(READY) ## Record how long each test file takes, which decides the order of the next run
-	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) $(USUAL)
+	@RECORD_DURATIONS=1 $(PYTEST) $(USUAL_PARALLEL) $(USUAL)
 
 prove: $(READY) ## Every step, crash and fault one by one; then more of what chance decides: 300 seeds, 30 kills
 	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) -m thorough $(addprefix --ignore=,$(CHANCE) $(NARROW))
