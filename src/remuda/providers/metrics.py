@@ -1,10 +1,14 @@
-"""Prometheus metrics of provider calls. Every label value exists from the start, at zero."""
+"""Prometheus metrics of provider calls. A scrape shows every label value, at zero if need be.
+
+A region has hundreds of them, which would take longer to create than all else at its start.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.registry import Collector
 
 from remuda.providers.circuit_breaker import BREAKER_STATES, BreakerState
 
@@ -17,10 +21,12 @@ _BUCKETS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0
 _OUTCOMES: tuple[CallOutcome, ...] = get_args(CallOutcome)
 
 
-class CallMetrics:
+class CallMetrics(Collector):
     """Metrics of all providers of a process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._unscraped: list[tuple[str, tuple[str, ...]]] = []
+        registry.register(self)  # before the metrics below, which are collected after it
         self.calls = Counter(
             "remuda_provider_calls", "Calls by outcome.", ["provider", "method", "outcome"], registry=registry
         )
@@ -44,35 +50,44 @@ class CallMetrics:
         )
 
     def of(self, provider: str, methods: Iterable[str]) -> "ProviderMetrics":
-        return ProviderMetrics(self, provider, tuple(methods))
+        self._unscraped.append((provider, tuple(methods)))
+        return ProviderMetrics(self, provider)
+
+    def collect(self) -> Iterable[Metric]:
+        """Create the label values of providers that were not scraped yet."""
+        while self._unscraped:
+            provider, methods = self._unscraped.pop()
+            for method in methods:
+                self.retries.labels(provider, method)
+                self.seconds.labels(provider, method)
+                for outcome in _OUTCOMES:
+                    self.calls.labels(provider, method, outcome)
+        return ()
 
 
 class ProviderMetrics:
     """Metrics of one provider."""
 
-    def __init__(self, metrics: CallMetrics, provider: str, methods: tuple[str, ...]) -> None:
-        self._calls = {(v, o): metrics.calls.labels(provider, v, o) for v in methods for o in _OUTCOMES}
-        self._retries = {method: metrics.retries.labels(provider, method) for method in methods}
-        self._seconds = {method: metrics.seconds.labels(provider, method) for method in methods}
-        self._breaker = {state: metrics.breaker.labels(provider, state) for state in BREAKER_STATES}
+    def __init__(self, metrics: CallMetrics, provider: str) -> None:
+        self._metrics, self._provider = metrics, provider
         self.in_flight = metrics.in_flight.labels(provider)
         self.waiting = metrics.waiting.labels(provider)
         self.unknown = metrics.unknown.labels(provider)
 
     def count(self, method: str, outcome: CallOutcome) -> None:
-        self._calls[method, outcome].inc()
+        self._metrics.calls.labels(self._provider, method, outcome).inc()
 
     def count_retry(self, method: str) -> None:
-        self._retries[method].inc()
+        self._metrics.retries.labels(self._provider, method).inc()
 
     def observe_duration(self, method: str, seconds: float) -> None:
         """Record the duration of a call, measured until it really ended."""
-        self._seconds[method].observe(seconds)
+        self._metrics.seconds.labels(self._provider, method).observe(seconds)
 
     def export_breaker(self, breaker: Callable[[], BreakerState]) -> None:
         """Export the breaker's state as of each scrape, because it becomes half-open by the passing of time alone."""
-        for state, gauge in self._breaker.items():
-            gauge.set_function(partial(_is, state, breaker))
+        for state in BREAKER_STATES:
+            self._metrics.breaker.labels(self._provider, state).set_function(partial(_is, state, breaker))
 
 
 def _is(state: BreakerState, breaker: Callable[[], BreakerState]) -> float:

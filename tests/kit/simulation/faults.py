@@ -54,7 +54,7 @@ class FaultMenu:
         """Answer a fault point: does it happen this time?"""
         if self._stopped:
             return False
-        count = self._count(name)
+        count = self.counts.get(name) or self._count(name)
         count.asked += 1
         if name not in self._rates and name not in self._exact:  # nearly always, and millions of times in a run
             return False
