@@ -71,7 +71,6 @@ class ServicePorts:
 
 
 def operations_of(ports: ServicePorts, sagas: Sequence[AnyBoundSaga]) -> Operations:
-    """Return the operations of a service, with their timeline and metrics."""
     metrics = ports.operation_metrics or OperationMetrics(Sagas([]), ports.metrics)
     metrics.show(Sagas([each.saga for each in sagas]))
     return Operations(

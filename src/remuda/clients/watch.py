@@ -126,7 +126,6 @@ class RemoteWatch:
     randomness: Randomness
 
     async def messages(self, route: AnyRoute) -> AsyncGenerator[WatchMessage[Any]]:
-        """Yield the messages of a list."""
         failures = 0
         while True:
             yield Restarted()

@@ -137,7 +137,6 @@ def _is_of_others(variable: str, text: str) -> bool:
 
 
 def _meant_variable(variable: str, variables: Collection[str]) -> str:
-    """Return the remedy for an unknown variable."""
     if "__" in variable:
         found = nearest(variable.removeprefix(_PREFIX).replace("__", ".").lower(), SETTINGS)
         return f"did you mean {SETTINGS[found].variable}?" if found else _ALL

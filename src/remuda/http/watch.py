@@ -247,7 +247,6 @@ class _Stream:
         yield sse_event("bookmark", b'{"synced":true}', cursor=self._cursors.write(page.version))
 
     async def _changes(self) -> AsyncGenerator[bytes]:
-        """Yield changes from now on."""
         assert self._read_up_to is not None, "a stream follows from a version"
         async with _watching(self._collection, self._read_up_to) as changes:
             with self._ports.heartbeat.wakeup() as wakeup:

@@ -142,7 +142,6 @@ class InstanceOptions:
             checked_prefix("--source", each)
 
     async def applied(self, api: ScopedSession, spec: SpecT, network: str) -> SpecT:
-        """Return the spec of an instance on a network with these options."""
         if self.user_data is not None:
             content = base64.b64encode(read_bytes(self.user_data, "--user-data")).decode()
             spec = replace(spec, user_data=content)
@@ -266,7 +265,6 @@ _THINGS = {
 
 
 def plan_text(plan: PlanRead, width: int | None = None) -> str:
-    """Return a plan as text, wrapped to a width if there is one."""
     if not plan.steps:
         return "Nothing would change.\n"
     parts = [*_parts(plan)]

@@ -190,7 +190,6 @@ async def _get(
 async def _report_power(
     api: ScopedSession, instance: InstanceRead, state: str, result: str, *, wait: WaitOptions
 ) -> None:
-    """Wait for a power state, if requested, and print the result."""
     name = instance.metadata.name
     if wait.wait:
         await wait_until(

@@ -324,7 +324,6 @@ _facts = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def incarnation_of(entry: Entry) -> str:
-    """Return the uid in an entry, or an empty string."""
     return _decode(entry.data).uid
 
 
@@ -376,7 +375,6 @@ def read_entries(
 
 
 def _named(facts: dict[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
-    """Return facts with the name of an image in place of its id."""
     image = facts.get("image")
     return {**facts, "image": images[image]} if isinstance(image, str) and image in images else facts
 

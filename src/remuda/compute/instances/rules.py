@@ -301,7 +301,6 @@ _MESSAGE = "unused quota is being released"
 
 
 def charged_gpus(instance: ComputeInstance) -> int:
-    """Return the GPUs that an instance has or is to have, whichever are more."""
     applied = instance.status.applied
     return max(instance.spec.gpus, 0 if applied is None else applied.gpus)
 

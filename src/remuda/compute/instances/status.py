@@ -145,7 +145,6 @@ def is_rebuild_due(instance: ComputeInstance) -> bool:
 
 
 def current_rebuild(instance: ComputeInstance) -> Condition | None:
-    """Return the condition of a rebuild in progress, or None."""
     found = find_condition(instance.status.conditions, REBUILDING)
     return found if found is not None and found.status == "True" else None
 

@@ -192,7 +192,6 @@ class ProviderClient:
         return await self._remember(issuer, lambda: self._read(issuer))
 
     async def _remember(self, issuer: str, read: Callable[[], Awaitable[_CachedProvider]]) -> _CachedProvider:
-        """Cache the result of reading a provider, or its error."""
         failed = self._failed.get(issuer)
         if failed is not None and self._clock.monotonic() - failed.at < _ERROR_CACHE_S:
             raise OAuthError(failed.error, failed.description)

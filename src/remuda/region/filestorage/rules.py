@@ -178,7 +178,6 @@ def changed_storage(
 
 
 def has_default_protection(storage: FileStorage) -> bool:
-    """Return whether the default protection is enabled, which is the default."""
     return storage.spec.default_snapshot_protection_enabled is not False
 
 
