@@ -17,7 +17,7 @@ ACTIONS = {
         "adopt",
         "forget",
         "hardreboot",
-        "release",
+        "resume",
         "replace",
         "retry",
         "snapshot",
@@ -25,7 +25,7 @@ ACTIONS = {
         "start",
         "stop",
     },
-    "compute": {"reboot", "release", "snapshot", "start", "stop"},
+    "compute": {"reboot", "resume", "snapshot", "start", "stop"},
 }
 
 
