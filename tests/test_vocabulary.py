@@ -1,16 +1,10 @@
 """Vocabulary of the source: words and names that were retired, and how modules, predicates and docstrings are named.
 
-While the source is being renamed, `vocabulary_allowance.json` says how much of each is left in the whole tree. A count
-above its allowance fails, and so does one below it, so that the allowance shrinks with every commit:
-`REMUDA_WRITE_GOLDEN=1 pytest tests/test_vocabulary.py` lowers it, and never raises it. What is not in the file is
-not allowed at all; when nothing is left, the file goes. `python -m tools.words WORD` lists where a word stands.
-
-No name of the reference contract has a retired word in it, so none needs an exception.
+Nothing is excepted: no name of the reference contract has a retired word in it. `python -m tools.words WORD` lists
+where a word stands.
 """
 
 import gc
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -33,7 +27,6 @@ from tools.source import (
 from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES, WORDS
 from tools.words import Findings, find_words, is_name, matches, pieces, retired, with_forms
 
-ALLOWANCE = Path(__file__).with_name("vocabulary_allowance.json")
 LONGEST_FILE = 500
 WORD_LISTS = {*(ROOT / "tools" / name for name in ("shape.py", "vocabulary.py", "words.py")), Path(__file__)}
 """Files that name the retired words."""
@@ -66,81 +59,57 @@ def found() -> Mapping[str, Findings]:
     return retired(modules(), source())
 
 
-def allowed() -> dict[str, dict[str, int]]:
-    return json.loads(ALLOWANCE.read_text()) if ALLOWANCE.exists() else {}
+def check(found: Mapping[str, Sequence[object]]) -> None:
+    """Fail with the first positions of each thing that was found."""
+    assert found, "something is looked for"
+    assert not any(found.values()), "\n".join(explain(key, positions) for key, positions in found.items() if positions)
 
 
-def check(section: str, found: Mapping[str, Sequence[object]]) -> None:
-    """Compare what was found, by check, with what is allowed of it."""
-    counts = {key: len(positions) for key, positions in found.items()}
-    if os.environ.get("REMUDA_WRITE_GOLDEN"):
-        lower(section, counts)
-    limits = allowed().get(section, {})
-    assert not set(limits) - set(counts), f"{ALLOWANCE.name} allows what is not looked for: {set(limits) - set(counts)}"
-    above = [explain(key, found[key], limits.get(key, 0)) for key in counts if counts[key] > limits.get(key, 0)]
-    assert not above, f"{section}: more than allowed\n" + "\n".join(above)
-    below = {key: counts[key] for key, limit in limits.items() if counts[key] < limit}
-    assert not below, f"{section}: fewer than allowed, {below}: run this file with REMUDA_WRITE_GOLDEN=1 to lower it"
-
-
-def lower(section: str, counts: Mapping[str, int]) -> None:
-    """Lower what is allowed to what was found. What grew stays forbidden."""
-    everything = allowed()
-    lowered = {key: min(limit, counts[key]) for key, limit in everything.get(section, {}).items() if counts.get(key)}
-    everything = {name: limits for name, limits in (everything | {section: lowered}).items() if limits}
-    if everything:
-        ALLOWANCE.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n")
-    else:
-        ALLOWANCE.unlink(missing_ok=True)
-
-
-def explain(key: str, found: Sequence[object], limit: int) -> str:
-    shown = [str(position) for position in found[:20]]
-    return f"{key}: {len(found)}, of which {limit} are allowed; {', '.join(shown)}{' …' * (len(found) > len(shown))}"
+def explain(key: str, found: Sequence[object]) -> str:
+    return f"{key}: {len(found)}; {', '.join(map(str, found[:20]))}{' …' * (len(found) > 20)}"
 
 
 def test_retired_words_stand_nowhere() -> None:
-    check("words", found()["words"])
+    check(found()["words"])
 
 
 @pytest.mark.parametrize("folder", ["tests", "bench", "tools"])
 def test_retired_words_stand_nowhere_beside_the_source(folder: str) -> None:
     paths = sorted(set((ROOT / folder).rglob("*.py")) - WORD_LISTS)
     among = [piece for path in paths for piece in pieces_of(Module(path.stem, path, path.read_text()))]
-    check(f"words of {folder}", find_words(with_forms(WORDS), (each for each in among if each.text not in FOREIGN)))
+    check(find_words(with_forms(WORDS), (each for each in among if each.text not in FOREIGN)))
 
 
 def test_texts_name_the_actor() -> None:
-    check("actors", found()["actors"])
+    check(found()["actors"])
 
 
 def test_retired_words_stand_in_no_name() -> None:
-    check("words in names", found()["words in names"])
+    check(found()["words in names"])
 
 
 @pytest.mark.parametrize("package", PACKAGE_NAME_WORDS)
 def test_words_of_other_packages_stand_in_no_name_of_this_one(package: str) -> None:
-    check(f"words in names of {package}", found()[f"words in names of {package}"])
+    check(found()[f"words in names of {package}"])
 
 
 def test_retired_names_are_gone() -> None:
-    check("names", found()["names"])
+    check(found()["names"])
 
 
 def test_families_of_retired_names_are_gone() -> None:
-    check("families of names", found()["families of names"])
+    check(found()["families of names"])
 
 
 @pytest.mark.parametrize("package", PACKAGE_NAMES)
 def test_names_of_other_packages_are_gone_from_this_one(package: str) -> None:
-    check(f"names of {package}", found()[f"names of {package}"])
+    check(found()[f"names of {package}"])
 
 
 def test_predicates_return_a_bool_and_change_nothing() -> None:
     named = predicates(modules())
     assert named, "there are predicates to look at"
     check(
-        "predicates",
         {
             "do not return a bool": [f"{each.module}.{each.node.name}" for each in untyped_predicates(named)],
             "change something": [f"{each.module}.{each.node.name}" for each in mutating_predicates(named)],
@@ -149,13 +118,11 @@ def test_predicates_return_a_bool_and_change_nothing() -> None:
 
 
 def test_docstrings_open_with_what_they_define() -> None:
-    section = "docstrings that open with a question"
-    check(section, found()[section])
+    check(found()["docstrings that open with a question"])
 
 
 def test_modules_are_named_after_nouns() -> None:
     check(
-        "modules",
         {
             "named by a gerund": gerund_modules(modules()),
             "named by a retired word": [module.name for module in modules() if module.stem in MODULES],
@@ -165,11 +132,11 @@ def test_modules_are_named_after_nouns() -> None:
 
 def test_a_public_class_name_has_one_meaning() -> None:
     several, _ = homonyms(modules())
-    check("classes", {"of the same name": several})
+    check({"of the same name": several})
 
 
 def test_files_are_short() -> None:
-    check("files", {f"above {LONGEST_FILE} lines": [each.path for each in modules() if each.lines > LONGEST_FILE]})
+    check({f"above {LONGEST_FILE} lines": [each.path for each in modules() if each.lines > LONGEST_FILE]})
 
 
 SAMPLE = '''
