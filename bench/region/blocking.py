@@ -19,7 +19,7 @@ from bench.loopwatch import watched
 from bench.region.environment import REGION, Environment, housed
 from bench.region.fleet import fleet
 from bench.report import Measure, at_most, figure
-from remuda.region.catalogue.provider_registry import need
+from remuda.region.catalogue.provider_registry import require
 from remuda.region.monitor.metrics import MonitorMetrics, ServerCounts
 from remuda.region.monitor.monitor import new_monitor
 
@@ -88,7 +88,7 @@ async def _poll(environment: Environment) -> Work:
     poll = (
         new_monitor(apart, region.providers, region.running_controllers["servers"].enqueue).region_tasks(REGION).poller
     )
-    return partial(poll.poll, need((await region.providers.get(REGION)).provider.servers))
+    return partial(poll.poll, require((await region.providers.get(REGION)).provider.servers))
 
 
 async def _count(environment: Environment) -> None:

@@ -20,7 +20,7 @@ from bench.loops import run
 from bench.region.environment import REGION, Environment
 from bench.region.fleet import fleet, prepared
 from bench.report import Measure, at_most, figure
-from remuda.region.catalogue.provider_registry import need
+from remuda.region.catalogue.provider_registry import require
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.monitor import RegionTasks, new_monitor
 
@@ -78,7 +78,7 @@ def eyes(environment: Environment) -> RegionTasks:
 async def poll_share(environment: Environment, watch: RegionTasks) -> float:
     """Return how much of a core the monitor's short looks take, in percent of their period."""
     cloud = await environment.region.providers.get(REGION)
-    servers = need(cloud.provider.servers)
+    servers = require(cloud.provider.servers)
     await watch.poller.poll(servers)
     start = time.process_time()
     await watch.poller.poll(servers)

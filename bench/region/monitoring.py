@@ -13,7 +13,7 @@ from bench.region.environment import REGION, Environment
 from bench.region.fleet import fleet
 from bench.report import Measure, at_most, figure
 from bench.rounds import good_time
-from remuda.region.catalogue.provider_registry import need
+from remuda.region.catalogue.provider_registry import require
 from remuda.region.monitor.monitor import new_monitor
 
 __all__ = ["measures"]
@@ -38,7 +38,7 @@ async def _spent(bed: Bed) -> tuple[float, float]:
             .region_tasks(REGION)
             .poller
         )
-        servers = need((await region.providers.get(REGION)).provider.servers)
+        servers = require((await region.providers.get(REGION)).provider.servers)
         await poll.poll(servers)
         assert poll.pending == count, "all are new"
         polled, listed = [], []
@@ -52,6 +52,6 @@ async def _spent(bed: Bed) -> tuple[float, float]:
 
 
 async def _listed(environment: Environment, count: int) -> float:
-    servers, start = need(environment.cloud.provider.servers), time.process_time()
+    servers, start = require(environment.cloud.provider.servers), time.process_time()
     assert sum([len(part) async for part in servers.server_versions()]) == count
     return spent_us(start, count)

@@ -105,7 +105,7 @@ _SPARE_DESCRIPTORS = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings for operators."""
+    """Data directory, listen address and connection limits of a process."""
 
     data: Path
     listen: ListenAddress

@@ -8,8 +8,8 @@ from remuda.compute.instances.rules import charge_of
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.ids import derived_id
+from remuda.quota.lifecycle import confirm_quota
 from remuda.quota.ports import StaleTokenError
-from remuda.quota.reservation import confirm_quota
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, PAYING_PROJECT
 from remuda.store.contract import Change

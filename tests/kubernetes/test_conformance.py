@@ -12,7 +12,7 @@ import pytest
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Malformed
 from remuda.kernel.randomness import SystemRandomness
-from remuda.region.catalogue.provider_registry import need
+from remuda.region.catalogue.provider_registry import require
 from remuda.region.filestorage.classes import class_id
 from tests.kit.providers.candidates import EVERYTHING, Part, Scenario, scenarios, through_calls
 from tests.kit.providers.conformance import Bench
@@ -87,7 +87,7 @@ def test_what_it_declares_is_what_it_has_with_every_verb(candidate: KubernetesCa
 def test_what_it_lacks_is_refused(capability: str, candidate: KubernetesCandidate, tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         with pytest.raises(Malformed, match=f"^{REFUSED[1]}$"):
-            need(getattr(bench.provider, capability))
+            require(getattr(bench.provider, capability))
 
     candidate.run(scenario, tmp_path)
 

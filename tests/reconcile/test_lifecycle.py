@@ -373,7 +373,7 @@ async def test_admission_comes_before_each_step_and_release_before_the_finalizer
         deprovision=steps._step("deprovision"),
         finalizer=FINALIZER,
         ports=sample.ports(),
-        admission=gate,
+        hooks=gate,
     )
     bella = await sample.store.create(animal("bella"))
     gate.waits = Blocked("OperationRunning", "its create operation is still running")

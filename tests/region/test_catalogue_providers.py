@@ -8,7 +8,7 @@ import pytest
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
 from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from remuda.providers.contract.provider import Provider
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.catalogue.seed import region_id, seed_regions
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
@@ -93,7 +93,7 @@ async def test_what_a_provider_lacks_rejects_the_request(world: World, store: Sq
     await make_region(store)
     cloud = await clouds_over(world, store, {REGION: FlavorProvider(world.clock).bare}).get(REGION)
     with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
-        need(cloud.provider.networks)
+        require(cloud.provider.networks)
     with pytest.raises(Malformed, match=r"^region is not valid for this endpoint$"):
         await cloud.external_networks()
 

@@ -55,7 +55,7 @@ from remuda.version import release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:
-    """Settings for operators."""
+    """Limits of an API, and its CORS policy."""
 
     body_limit: int = 256 * 1024
     """Largest request body in bytes: parsing one blocks the event loop."""

@@ -148,7 +148,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationSettings:
-    """Settings for operators. `grace_s` is longer than `undo_s`, otherwise live runs would be taken over."""
+    """Deadlines of operations. `grace_s` is longer than `undo_s`, otherwise live runs would be taken over."""
 
     run_s: float = 30.0
     """Maximum duration of all steps of a run together; after that it is undone."""

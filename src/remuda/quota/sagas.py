@@ -21,6 +21,7 @@ from remuda.kernel.ids import derived_id
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work
 from remuda.operations.service import Operations
+from remuda.quota.lifecycle import reserve
 from remuda.quota.lock import (
     PreviousState,
     is_locked,
@@ -32,7 +33,6 @@ from remuda.quota.lock import (
     reverting,
 )
 from remuda.quota.ports import Charge, ChargeAmount, ProjectRef, QuotaLedger, StaleTokenError
-from remuda.quota.reservation import reserve
 from remuda.reconcile.sources import KeyMapper, Source, through
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find

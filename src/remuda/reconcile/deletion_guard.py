@@ -87,7 +87,7 @@ class DeletionLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class DeletionGuardSettings:
-    """Settings for operators."""
+    """Limits of a deletion guard."""
 
     group: DeletionLimit = DeletionLimit()
     """The limit of one group."""
@@ -121,8 +121,8 @@ class DeletionGuard:
         self._lock = asyncio.Lock()
         report(ports.reporter.armed, controller)
 
-    async def allow(self, resource: Resource, run: ReconcileContext) -> Blocked | None:
-        """Return None if an object may be deleted, or else the result that the controller must return instead.
+    async def count_deletion(self, resource: Resource, run: ReconcileContext) -> Blocked | None:
+        """Count a deletion, and return None; or, if it must not happen, the result that the controller returns instead.
 
         Several calls for one object count once. Raises Conflict when another process counted concurrently: retry.
         """

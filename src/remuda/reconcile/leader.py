@@ -64,7 +64,7 @@ class SingleProcess:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseSettings:
-    """Settings for operators, the same in all processes."""
+    """Durations of a lease, the same in all processes."""
 
     duration_s: float = 15.0
     """Time after a renewal during which no other process takes over."""

@@ -151,7 +151,7 @@ def _content(record: Record) -> tuple[str, bytes]:
     return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 
-RELEASED = "FinalizerRemoved"
+FINALIZER_REMOVED = "FinalizerRemoved"
 """The last event of an incarnation, if there are no other finalizers. It contains the object's labels."""
 
 PAUSED = "remuda/paused"
@@ -172,19 +172,22 @@ class Outcome(Generic[ResourceT]):
     """Events that the new status shows: recorded only with its write, or by the next reconcile."""
 
 
-Step = Callable[[ResourceT, ReconcileContext], Awaitable[Result | Outcome[ResourceT]]]
-"""Provisions or deprovisions, and returns the result. It requeues what takes time at a provider."""
+ReconcileResult = Result | Outcome[ResourceT]
+"""The result of a reconcile, alone or with the object's new status and its events."""
+
+ReconcileFunction = Callable[[ResourceT, ReconcileContext], Awaitable[ReconcileResult[ResourceT]]]
+"""Provisions or deprovisions an object, and returns the result. It requeues what takes time at a provider."""
 
 
-class Admission(Protocol[ResourceT]):
-    """Conditions that an object has to meet before it is provisioned or deprovisioned, and what follows the latter.
+class LifecycleHooks(Protocol[ResourceT]):
+    """Functions that run before an object is provisioned or deprovisioned, and after it was deprovisioned.
 
-    Like the functions of a lifecycle, its methods are idempotent.
+    Like the functions of a lifecycle, they are idempotent.
     """
 
     async def before_provision(
         self, resource: ResourceT, context: ReconcileContext
-    ) -> Result | Outcome[ResourceT] | None:
+    ) -> ReconcileResult[ResourceT] | None:
         """Return the result of the reconcile if the object must not be provisioned yet."""
 
     async def before_deprovision(self, resource: ResourceT, context: ReconcileContext) -> Result | None:
@@ -194,29 +197,33 @@ class Admission(Protocol[ResourceT]):
         """Release what the object holds elsewhere, before its finalizer is removed."""
 
 
-def _admitted_provision(admission: Admission[ResourceT], provision: Step[ResourceT]) -> Step[ResourceT]:
-    async def step(resource: ResourceT, context: ReconcileContext) -> Result | Outcome[ResourceT]:
-        return await admission.before_provision(resource, context) or await provision(resource, context)
+def _provision_with(
+    hooks: LifecycleHooks[ResourceT], provision: ReconcileFunction[ResourceT]
+) -> ReconcileFunction[ResourceT]:
+    async def run(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+        return await hooks.before_provision(resource, context) or await provision(resource, context)
 
-    return step
+    return run
 
 
-def _admitted_deprovision(admission: Admission[ResourceT], deprovision: Step[ResourceT]) -> Step[ResourceT]:
-    async def step(resource: ResourceT, context: ReconcileContext) -> Result | Outcome[ResourceT]:
-        waiting = await admission.before_deprovision(resource, context)
+def _deprovision_with(
+    hooks: LifecycleHooks[ResourceT], deprovision: ReconcileFunction[ResourceT]
+) -> ReconcileFunction[ResourceT]:
+    async def run(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+        waiting = await hooks.before_deprovision(resource, context)
         if waiting is not None:
             return waiting
         result = await deprovision(resource, context)
         if isinstance(result.result if isinstance(result, Outcome) else result, Done):
-            await admission.after_deprovision(resource)
+            await hooks.after_deprovision(resource)
         return result
 
-    return step
+    return run
 
 
 @dataclass(frozen=True, kw_only=True)
 class LifecycleSettings:
-    """Settings for operators."""
+    """Deadlines of a lifecycle."""
 
     deadline_s: float = 1800.0
     """Time after which an object that is not available, or not removed, is Stalled."""
@@ -237,11 +244,11 @@ class Lifecycle(Generic[ResourceT]):
         self,
         kind: type[ResourceT],
         *,
-        provision: Step[ResourceT],
-        deprovision: Step[ResourceT],
+        provision: ReconcileFunction[ResourceT],
+        deprovision: ReconcileFunction[ResourceT],
         finalizer: str,
         ports: ReconcilePorts,
-        admission: Admission[ResourceT] | None = None,
+        hooks: LifecycleHooks[ResourceT] | None = None,
         settings: LifecycleSettings | None = None,
         paused: Callable[[ResourceT], bool] = is_paused,
         unordered: Sequence[str] = (),
@@ -251,8 +258,8 @@ class Lifecycle(Generic[ResourceT]):
         """Protect objects by `finalizer`. The `unordered` finalizers of other controllers do not block deletion."""
         _check_has_conditions(ports.store.registry.of(kind))
         self._kind = kind
-        self._provision = provision if admission is None else _admitted_provision(admission, provision)
-        self._deprovision = deprovision if admission is None else _admitted_deprovision(admission, deprovision)
+        self._provision = provision if hooks is None else _provision_with(hooks, provision)
+        self._deprovision = deprovision if hooks is None else _deprovision_with(hooks, deprovision)
         self._finalizer = finalizer
         self._store = ports.store
         self._clock = ports.clock
@@ -303,17 +310,19 @@ class Lifecycle(Generic[ResourceT]):
             return await self._report(resource, outcome, run)
         remaining = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
         # With the labels: later they alone say who owned the object, and so who may read its timeline.
-        gone = run.event(resource, RELEASED, finalizer=self._finalizer, labels=resource.metadata.labels)
+        gone = run.event(resource, FINALIZER_REMOVED, finalizer=self._finalizer, labels=resource.metadata.labels)
         effects = self._recorder.unrecorded(resource.uid, outcome.effect_events)
         write = self._store.update(_with_finalizers(outcome.resource, remaining), log=[*effects, gone])
         await self._recorder.with_write(resource.uid, _unless_gone(write), effects)
         return outcome.result
 
-    async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: ReconcileContext) -> Outcome[ResourceT]:
+    async def _attempt(
+        self, function: ReconcileFunction[ResourceT], resource: ResourceT, run: ReconcileContext
+    ) -> Outcome[ResourceT]:
         timer = asyncio.timeout(self._settings.step_s)
         try:
             async with timer:
-                result = await step(resource, run)
+                result = await function(resource, run)
         except Exception as error:
             cause = TimedOut(self._settings.step_s) if timer.expired() else error
             if isinstance(cause, NotFound) and await self._has_changed(resource):
@@ -400,12 +409,12 @@ def lifecycle_controller(
     name: str,
     kind: type[ResourceT],
     *,
-    provision: Step[ResourceT],
-    deprovision: Step[ResourceT],
+    provision: ReconcileFunction[ResourceT],
+    deprovision: ReconcileFunction[ResourceT],
     finalizer: str,
     ports: ReconcilePorts,
     sources: Sequence[Source[Any]] = (),
-    admission: Admission[ResourceT] | None = None,
+    hooks: LifecycleHooks[ResourceT] | None = None,
     guards: Sequence[DeletionGuard] = (),
     settings: ControllerSettings | None = None,
     lifecycle_settings: LifecycleSettings | None = None,
@@ -419,7 +428,7 @@ def lifecycle_controller(
         deprovision=deprovision,
         finalizer=finalizer,
         ports=ports,
-        admission=admission,
+        hooks=hooks,
         settings=lifecycle_settings,
         waits_for=waits_for,
         describe=describe,

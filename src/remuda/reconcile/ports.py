@@ -27,7 +27,7 @@ class ReconcilePorts:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """Settings for operators."""
+    """Concurrency, deadlines and backoff of a controller."""
 
     workers: int = 8
     """The number of keys that are reconciled concurrently."""

@@ -30,7 +30,7 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class ResyncSettings:
-    """Settings for operators."""
+    """Interval and rate of resyncs."""
 
     interval_s: float = 1800.0
     """Time from the end of a resync to the start of the next one, ±10 %."""

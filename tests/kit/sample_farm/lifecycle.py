@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome, Step
+from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome, ReconcileFunction
 from remuda.reconcile.results import Done, ReconcileContext, Result
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.sample_farm.controller import (
@@ -37,7 +37,7 @@ class ScriptedSteps:
             settings=LifecycleSettings(deadline_s=deadline_s, step_s=step_s),
         )
 
-    def _step(self, verb: str) -> Step[Animal]:
+    def _step(self, verb: str) -> ReconcileFunction[Animal]:
         async def step(resource: Animal, _: ReconcileContext) -> Result | Outcome[Animal]:
             assert FINALIZER in resource.metadata.finalizers
             self.calls.append(verb)

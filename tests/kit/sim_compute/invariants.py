@@ -7,7 +7,7 @@ from typing import Any
 
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.names import INCARNATION
-from remuda.quota.reservation import is_charged
+from remuda.quota.lifecycle import is_quota_confirmed
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, network_of
 from tests.kit.sim_compute.history import ComputeHistory
@@ -60,7 +60,7 @@ def check_paid(seen: RegionSnapshot) -> None:
     """For every instance whose cost is held, at least that is held: more before it costs more, and less after."""
     held = {row.metadata.labels[RESOURCE_ID]: held_by(row) for row in rows_of(seen)}
     for instance in instances(seen).values():
-        if instance.is_deleting or not is_charged(instance):
+        if instance.is_deleting or not is_quota_confirmed(instance):
             continue
         cost, found = cost_of(instance), held.get(instance.name, {})
         is_held = all(found.get(kind, 0) >= count for kind, count in cost.items())

@@ -20,8 +20,8 @@ from remuda.compute.monitor.monitor import InstanceCheck
 from remuda.kernel.ids import derived_id, random_id
 from remuda.quota import sagas as changing
 from remuda.quota.client import QuotaClient
+from remuda.quota.lifecycle import payer_of
 from remuda.quota.ports import Charge
-from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Done
 from remuda.region.monitor.monitor import Monitor as RegionMonitor
 from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerRead

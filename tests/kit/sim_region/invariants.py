@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from typing import Any, cast
 
 from remuda.identity.quotas.schema import allocation_id
-from remuda.quota.reservation import is_charged
+from remuda.quota.lifecycle import is_quota_confirmed
 from remuda.region.kinds.common import is_abandoned
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, RESOURCE_ID, identity_of, network_of
 from tests.kit.sim_identity.facts import UNKNOWN
@@ -77,7 +77,7 @@ def check_paid(seen: RegionSnapshot) -> None:
         for row in seen.at_cloud(table):
             owner = seen.owner_of(row)
             is_released = owner is None or is_abandoned(owner)
-            is_paid = is_released or owner.name in paid or not is_charged(owner)
+            is_paid = is_released or owner.name in paid or not is_quota_confirmed(owner)
             assert is_paid, f"{row.name} is at the cloud, and not paid for"
 
 

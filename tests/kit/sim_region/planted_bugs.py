@@ -5,7 +5,7 @@ from typing import Any
 
 from remuda.providers.absence import AbsenceTracker
 from remuda.providers.contract.common import server_name
-from remuda.quota.reservation import QuotaAdmission
+from remuda.quota.lifecycle import QuotaHooks
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done
 from remuda.region.consumers import ProjectConsumer
@@ -20,7 +20,7 @@ from remuda.region.servers import controller as servers
 from remuda.region.servers import provider_spec as clouding
 from remuda.region.servers.controller import ServerController
 
-_admit_deprovision = QuotaAdmission.before_deprovision
+_admit_deprovision = QuotaHooks.before_deprovision
 _remove_server = ServerController.deprovision
 
 
@@ -41,7 +41,7 @@ def _of_any_incarnation(server: str, _uid: str, replacement: int) -> str:
     return server_name(server, "", replacement)
 
 
-async def _released_first(self: QuotaAdmission[Any], resource: Any, run: Any) -> Any:
+async def _released_first(self: QuotaHooks[Any], resource: Any, run: Any) -> Any:
     if self.charge is not None:
         await self.ledger.release(self.charge(resource))
     return await _admit_deprovision(self, resource, run)
@@ -58,7 +58,7 @@ async def _left_as_it_is(server: Server, *_arguments: object, **_options: object
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "the name of a server does not say which incarnation": (clouding, "server_name", _of_any_incarnation),
-    "what a network costs is released before it is gone": (QuotaAdmission, "before_deprovision", _released_first),
+    "what a network costs is released before it is gone": (QuotaHooks, "before_deprovision", _released_first),
     "an address is released before its port is gone": (ServerController, "deprovision", _address_released_first),
     "what is not seen once is gone": (AbsenceTracker, "record_missing", lambda *_: True),
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),

@@ -24,7 +24,7 @@ from remuda.compute.ports import is_deleting
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.kinds import Operation
-from remuda.reconcile.lifecycle import RELEASED, is_paused
+from remuda.reconcile.lifecycle import FINALIZER_REMOVED, is_paused
 from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
 from remuda.region.networks.schema import NetworkRead
 from remuda.region.servers.schema import ServerRead
@@ -122,7 +122,7 @@ def _deletion_cause(entry: Entry, uid: str) -> DeletionCause | None:
 def _tombstone(entry: Entry) -> Tombstone | None:
     data = _decode(entry.data)
     organization, project = data.labels.get(ORGANIZATION), data.labels.get(PROJECT)
-    if data.event != RELEASED or organization is None or project is None:
+    if data.event != FINALIZER_REMOVED or organization is None or project is None:
         return None
     region = data.labels.get(REGION, "")
     return Tombstone(organization=organization, project=project, region=region, uid=data.uid, time=entry.time)

@@ -14,13 +14,19 @@ from dataclasses import dataclass
 import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.convergence import POLL_S, Convergence, ServerChanges, ServerCreation, Step, cleanup_guard
+from remuda.compute.instances.convergence import (
+    POLL_S,
+    Convergence,
+    InstanceResult,
+    ServerChanges,
+    ServerCreation,
+    cleanup_guard,
+)
 from remuda.compute.instances.rules import (
     charge_of,
     has_surplus_quota,
     message_of,
     reason_of,
-    release_surplus,
     with_surplus,
 )
 from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked, is_ambiguous
@@ -28,12 +34,13 @@ from remuda.compute.instances.status import REPORT_AFTER
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts, RegionClient, is_deleting
 from remuda.kernel.conditions import find_condition
+from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import AbsenceTracker
-from remuda.quota.ports import QuotaLedger
-from remuda.quota.reservation import QuotaAdmission, payer_of, with_charged
+from remuda.quota.lifecycle import QuotaHooks, confirm_quota, payer_of, with_quota_confirmed
+from remuda.quota.ports import QuotaLedger, StaleTokenError
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import RELEASED, Outcome, lifecycle_controller
+from remuda.reconcile.lifecycle import FINALIZER_REMOVED, Outcome, lifecycle_controller
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.servers.schema import ServerRead
@@ -47,7 +54,7 @@ def tombstone(instance: ComputeInstance, run: ReconcileContext) -> Record:
     Timeline permissions need the labels after the object is gone. A separate subject keeps them, because later events
     under the same id must not push them out of the retained window.
     """
-    entry = run.event(instance, RELEASED, labels=instance.metadata.labels)
+    entry = run.event(instance, FINALIZER_REMOVED, labels=instance.metadata.labels)
     return msgspec.structs.replace(entry, subject=tombstone_subject(entry.subject))
 
 
@@ -68,7 +75,7 @@ def ambiguity_counter(registry: CollectorRegistry) -> Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceController:
-    """Reconciles instances that `QuotaAdmission` admits."""
+    """Reconciles instances that `QuotaHooks` admits."""
 
     ledger: QuotaLedger
     region: RegionClient
@@ -76,14 +83,14 @@ class InstanceController:
     convergence: Convergence
     ambiguous: Counter
 
-    async def provision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
+    async def provision(self, instance: ComputeInstance, run: ReconcileContext) -> InstanceResult:
         """Bring an instance one step nearer to its desired state."""
         linked = await find_linked(self.region, instance)
         if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
         return await self._converge(instance, linked, run)
 
-    async def deprovision(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
+    async def deprovision(self, instance: ComputeInstance, run: ReconcileContext) -> InstanceResult:
         """Bring an instance one step nearer to its removal."""
         linked = await find_linked(self.region, instance)
         if linked.damage:
@@ -95,11 +102,13 @@ class InstanceController:
             return Requeue(after_s, "Deprovisioning", "confirming that the server was deleted")
         self.creation.clear_pending(instance)
         self.convergence.changes.forget(instance)
-        # Region removes a Server only after its absence at the provider is confirmed, so nothing uses the quota that is
-        # released now. The exception is a server that an operator abandoned: it may run until the operator deletes it.
+        # `QuotaHooks.after_deprovision` releases the quota next. Nothing uses it any more: region removes a Server
+        # after its absence at the provider is confirmed. Only a server that an operator abandoned may run on.
         return Outcome(Done(), instance, [tombstone(instance, run)])
 
-    async def _converge(self, instance: ComputeInstance, linked: LinkedServers, run: ReconcileContext) -> Step:
+    async def _converge(
+        self, instance: ComputeInstance, linked: LinkedServers, run: ReconcileContext
+    ) -> InstanceResult:
         if is_ambiguous(instance, linked.candidates):
             return self._ambiguous(instance, linked.candidates, run)
         if linked.candidates:
@@ -111,19 +120,21 @@ class InstanceController:
             return await self.creation.remove_previous(instance, linked.previous, run)
         return await self.creation.create(instance, run)
 
-    async def _update(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
+    async def _update(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> InstanceResult:
         """Converge the server, and release surplus quota."""
         clock = self.convergence.clock
         if has_surplus_quota(instance):
             run.acted = True
-            waiting = await release_surplus(self.ledger, instance)
+            waiting = await _shrink_allocation(self.ledger, instance)
             if waiting is not None:
                 return waiting
-            instance = with_charged(instance, clock)
+            instance = with_quota_confirmed(instance, clock)
         step = await self.convergence.converge(instance, server, run)
         return with_surplus(instance, step, clock) if isinstance(step, Outcome) else step
 
-    def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext) -> Step:
+    def _ambiguous(
+        self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext
+    ) -> InstanceResult:
         """Report once that the server is ambiguous, and do nothing."""
         ids = [server.metadata.id for server in servers]
         result = Blocked(AMBIGUOUS, f"it is not clear which server belongs to the instance: {', '.join(ids)}")
@@ -148,6 +159,17 @@ def _deletion_detail(server: ServerRead) -> str:
     message = message_of(server)
     is_usual = not is_deleting(server) or reason_of(server) in {"", "Deprovisioning", "Provisioning", "Provisioned"}
     return "" if is_usual or not message else f": {message}"
+
+
+async def _shrink_allocation(ledger: QuotaLedger, instance: ComputeInstance) -> Result | None:
+    """Update the allocation to what an instance uses; return the result that blocks it, or None."""
+    try:
+        await ledger.change(charge_of(instance))
+    except NotFound:  # it was released meanwhile: reserve the present cost
+        return await confirm_quota(ledger, charge_of(instance))
+    except StaleTokenError:
+        raise Conflict("ComputeInstance", instance.name) from None
+    return None
 
 
 def controllers(ports: ComputePorts) -> Sequence[Controller]:
@@ -175,7 +197,7 @@ def controllers(ports: ComputePorts) -> Sequence[Controller]:
             deprovision=instances.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=reconciling,
-            admission=QuotaAdmission(
+            hooks=QuotaHooks(
                 store=reconciling.store,
                 clock=ports.clock,
                 ledger=ports.identity,

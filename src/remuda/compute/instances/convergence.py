@@ -61,10 +61,10 @@ from remuda.kernel.errors import (
 from remuda.kernel.fields import conversion
 from remuda.kernel.ids import derived_id
 from remuda.providers.absence import AbsenceTracker
+from remuda.quota.lifecycle import confirm_quota, is_quota_confirmed, payer_of, with_quota_confirmed
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.reservation import confirm_quota, is_charged, payer_of, with_charged
 from remuda.reconcile.deletion_guard import DeletionGuard
-from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.lifecycle import Outcome, ReconcileResult
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.region.servers.schema import (
@@ -203,8 +203,8 @@ def rejection_of(error: RemudaError) -> Blocked:
 POLL_S = 10.0
 """The delay before region is polled, in case the watch of servers has missed a change."""
 
-Step = Result | Outcome[ComputeInstance]
-"""The result of a reconcile."""
+InstanceResult = ReconcileResult[ComputeInstance]
+"""The result of a reconcile of an instance."""
 
 _CREATING = Requeue(POLL_S, message="the server is being created", report_after_s=REPORT_AFTER.total_seconds())
 
@@ -233,13 +233,13 @@ class ServerCreation:
 
     async def remove_previous(
         self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext
-    ) -> Step:
+    ) -> InstanceResult:
         """Delete servers of a previous incarnation, which have the id of the server to create."""
         waiting = Requeue(POLL_S, "ServerDeleting", "the server of an earlier instance of this name is being deleted")
         active = [each for each in servers if not is_deleting(each)]
         if not active:
             return waiting
-        stopped = await self.guard.allow(instance, run)
+        stopped = await self.guard.count_deletion(instance, run)
         if stopped is not None:
             return stopped
         for server in active:
@@ -250,7 +250,7 @@ class ServerCreation:
         ]
         return Outcome(waiting, instance, entries)
 
-    async def create(self, instance: ComputeInstance, run: ReconcileContext) -> Step:
+    async def create(self, instance: ComputeInstance, run: ReconcileContext) -> InstanceResult:
         waiting = await self._blocker(instance) or await confirm_quota(self.ledger, charge_of(instance))
         if waiting is not None:
             return waiting
@@ -326,7 +326,7 @@ class Convergence:
     clock: Clock
     changes: ServerChanges
 
-    async def converge(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> Step:
+    async def converge(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> InstanceResult:
         """Converge a server that exists. Its quota was confirmed before it was requested."""
         if is_unreported(instance, self.clock.now()) and is_in_progress(server) and is_requested(instance, server):
             return replace(_progress(instance, server), report_after_s=REPORT_AFTER.total_seconds())
@@ -343,7 +343,7 @@ class Convergence:
     async def _outcome(
         self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
     ) -> Outcome[ComputeInstance]:
-        known = instance if is_charged(instance) else with_charged(instance, self.clock)
+        known = instance if is_quota_confirmed(instance) else with_quota_confirmed(instance, self.clock)
         try:
             change = await self.changes.converge(instance, server)
         except RemudaError as error:

@@ -32,15 +32,14 @@ from remuda.compute.plans.diff import changed_fields
 from remuda.http.responses import etag_view
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.fields import common_fields, conversion
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
+from remuda.quota.lifecycle import QUOTA_CONFIRMED, payer_of
 from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, new_charge
-from remuda.quota.reservation import CHARGED, confirm_quota, payer_of
+from remuda.quota.ports import Charge, ProjectRef, new_charge
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Done, Requeue, Result
+from remuda.reconcile.results import Done, Requeue
 from remuda.region.servers.schema import NetworkingWire as ServerNetworking
 from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead, ServerSpecWire
 from remuda.resources.conventions import (
@@ -322,7 +321,7 @@ def with_surplus(before: ComputeInstance, outcome: Outcome[ComputeInstance], clo
     if charged_gpus(before) == charged_gpus(outcome.resource):
         return outcome
     condition = Condition(
-        type=CHARGED,
+        type=QUOTA_CONFIRMED,
         status="False",
         reason=_SURPLUS,
         message=_MESSAGE,
@@ -338,16 +337,5 @@ def with_surplus(before: ComputeInstance, outcome: Outcome[ComputeInstance], clo
 
 def has_surplus_quota(instance: ComputeInstance) -> bool:
     """Return whether more quota is allocated than an instance uses."""
-    condition = find_condition(instance.status.conditions, CHARGED)
+    condition = find_condition(instance.status.conditions, QUOTA_CONFIRMED)
     return condition is not None and condition.reason == _SURPLUS
-
-
-async def release_surplus(ledger: QuotaLedger, instance: ComputeInstance) -> Result | None:
-    """Change the allocation to what an instance uses; return the result that blocks it, or None."""
-    try:
-        await ledger.change(charge_of(instance))
-    except NotFound:  # it was released meanwhile: reserve the present cost
-        return await confirm_quota(ledger, charge_of(instance))
-    except StaleTokenError:
-        raise Conflict("ComputeInstance", instance.name) from None
-    return None

@@ -20,8 +20,8 @@ from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.compute.ports import is_deleting
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnySaga, Saga, Step, Work
+from remuda.quota.lifecycle import reserve
 from remuda.quota.ports import Charge, ProjectRef
-from remuda.quota.reservation import reserve
 from remuda.quota.sagas import QuotaPorts, QuotaUpdate, roll_back_create, update_saga
 from remuda.region.networks.schema import NetworkRead
 from remuda.resources.crud import find

@@ -26,7 +26,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
-from remuda.quota.reservation import is_provisioned
+from remuda.quota.lifecycle import is_provisioned
 from remuda.reconcile.leader import while_leading
 from remuda.reconcile.sources import names
 from remuda.region.api import RegionApi

@@ -19,9 +19,9 @@ from remuda.compute.monitor.orphans import DeletedInstances, OrphanCheck, orphan
 from remuda.compute.ports import ComputePorts, is_deleting
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
+from remuda.quota.lifecycle import confirm_quota
 from remuda.quota.lock import is_locked
 from remuda.quota.ports import AllocatedQuota, Charge, ProjectRef
-from remuda.quota.reservation import confirm_quota
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.leader import Pace, every, while_leading
 from remuda.reconcile.sources import names
@@ -213,7 +213,7 @@ class AllocationCheck:
             message = "the instance does not exist and has a quota allocation"
             await self.findings.report("allocation-without-owner", subject, message, allocation=name)
         with suppress(Conflict):  # another process counts at the same time: the next round tries again
-            if await self.guard.allow(subject, self.findings.context(subject)) is None:
+            if await self.guard.count_deletion(subject, self.findings.context(subject)) is None:
                 await self.ports.identity.release_allocation(allocation)
                 message = "the quota allocation was released"
                 await self.findings.report_repair("allocation-without-owner", subject, message, allocation=name)

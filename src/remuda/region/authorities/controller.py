@@ -1,9 +1,9 @@
-"""Controller of SSH certificate authorities. Providers do not have them, so that only their admission matters."""
+"""Controller of SSH certificate authorities. Providers do not have them, so that only their hooks matter."""
 
 from collections.abc import Sequence
 
+from remuda.quota.lifecycle import QuotaHooks
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.reservation import QuotaAdmission
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import lifecycle_controller
@@ -29,7 +29,7 @@ def controllers(
             deprovision=_do_nothing,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(
+            hooks=QuotaHooks(
                 store=ports.store,
                 clock=ports.clock,
                 ledger=ledger,

@@ -24,7 +24,7 @@ from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.proxy import methods_of, proxied
-from remuda.quota.reservation import RECHECK_S
+from remuda.quota.lifecycle import RECHECK_S
 from remuda.reconcile.results import Requeue, Result
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
@@ -132,8 +132,8 @@ _RECHECK_WITH_EVENTS_S = 30.0  # in case an event was lost
 _IMAGE_TTL = TtlSettings(fresh_s=2.0)  # clients poll for the state of images
 
 
-def need(capability: CapabilityT | None) -> CapabilityT:
-    """Return a capability of a provider (`need(cloud.provider.networks)`), or raise Malformed if it has none."""
+def require(capability: CapabilityT | None) -> CapabilityT:
+    """Return a capability of a provider (`require(cloud.provider.networks)`), or raise Malformed if it has none."""
     if capability is None:
         raise Malformed("region is not valid for this endpoint")
     return capability
@@ -175,14 +175,14 @@ class RegionProvider:
 
     async def external_networks(self) -> Sequence[CloudExternalNetwork]:
         """Return the external networks; raises Malformed if the provider does not support them."""
-        return await need(self.cached_external_networks).read()
+        return await require(self.cached_external_networks).read()
 
     async def images(self) -> Sequence[CloudImage]:
         """Return all images; raises Malformed if the provider does not support them."""
-        return await need(self.cached_images).read()
+        return await require(self.cached_images).read()
 
     def invalidate_images(self) -> None:
-        need(self.cached_images).invalidate()
+        require(self.cached_images).invalidate()
 
     async def delete(
         self,

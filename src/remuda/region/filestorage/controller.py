@@ -18,15 +18,15 @@ from remuda.providers.contract.filestorage import CloudFileStorage as CloudStora
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
 from remuda.providers.contract.networks import CloudAddressRange
+from remuda.quota.lifecycle import QuotaHooks, is_provisioned
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.reservation import QuotaAdmission, is_provisioned
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
 from remuda.reconcile.sources import Source, through
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import provider_class
 from remuda.region.kinds.common import IpRange, is_abandoned
@@ -112,7 +112,7 @@ class FileStorageController:
         if storage_class is None:
             return Failed("DependencyNotFound", "its storage class was deleted")
         cloud = await self.providers.get(region_of(storage))
-        found = await need(cloud.provider.file_storages).find_storage(rules.storage_handle(storage))
+        found = await require(cloud.provider.file_storages).find_storage(rules.storage_handle(storage))
         attached = await self._attached(storage.spec.attachments, found)
         if not isinstance(attached, tuple):
             return attached
@@ -133,7 +133,7 @@ class FileStorageController:
 
     async def _remove(self, storage: FileStorage) -> Result | None:
         cloud = await self.providers.get(region_of(storage))
-        storages = need(cloud.provider.file_storages)
+        storages = require(cloud.provider.file_storages)
         handle = rules.storage_handle(storage)
         return await cloud.delete(handle, storages.find_storage, storages.remove_storage)
 
@@ -161,7 +161,7 @@ class FileStorageController:
     ) -> Result | Outcome[FileStorage]:
         now = self.clock.now()
         try:
-            created = await need(cloud.provider.file_storages).converge_storage(desired)
+            created = await require(cloud.provider.file_storages).converge_storage(desired)
         except (Rejected, NoCapacity, NotFound) as error:
             failed = Failed("Errored", _failure_message(error, desired, found))
             return failed if found is None else Outcome(failed, observed_storage(storage, found, now))
@@ -219,7 +219,7 @@ def controllers(
             deprovision=storages.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(
+            hooks=QuotaHooks(
                 store=store,
                 clock=ports.clock,
                 ledger=ledger,

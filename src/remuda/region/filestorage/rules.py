@@ -14,9 +14,9 @@ from remuda.http.responses import etag_view
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
+from remuda.quota.lifecycle import payer_of
 from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef, new_charge
-from remuda.quota.reservation import payer_of
 from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,

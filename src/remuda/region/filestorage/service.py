@@ -18,11 +18,11 @@ from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.operations.service import Operations
+from remuda.quota.lifecycle import is_provisioned, project_ref
 from remuda.quota.lock import require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.quota.reservation import is_provisioned, project_ref
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered
 from remuda.region.filestorage.rules import (
@@ -216,7 +216,7 @@ class FileStorageService(ProjectResourceService[FileStorage, StorageRead]):
             cloud = await self.providers.get_visible(principal, region)
         except NotFound:
             raise Invalid("spec.regionId", "region does not exist") from None
-        need(cloud.provider.file_storages)
+        require(cloud.provider.file_storages)
 
     async def _class(self, principal: Principal, requested: StorageCreateSpec) -> FileStorageClass:
         found = await find(self.store, FileStorageClass, requested.storage_class_id, include_deleting=False)

@@ -23,14 +23,14 @@ from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.contract.common import InUse
 from remuda.providers.proxy import UPLOAD_S, image_key
-from remuda.quota.reservation import RECHECK_S
+from remuda.quota.lifecycle import RECHECK_S
 from remuda.quota.sagas import roll_back_create
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import LifecycleSettings, Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import AVAILABLE
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.images.rules import cloud_image_spec
 from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
@@ -64,7 +64,7 @@ class ImageController:
         if image.status.state == "failed":
             return _still_failed(image)
         cloud = await self.providers.get(region_of(image))
-        found = await need(cloud.provider.images).find_image(image.name)
+        found = await require(cloud.provider.images).find_image(image.name)
         if found is not None:
             cloud.invalidate_images()
             return self._uploaded(image, found, cloud, run)
@@ -81,7 +81,7 @@ class ImageController:
         if not self.transfers.cancel(image.name) or cloud.calls.is_unknown(image_key(image.name)):
             run.acted = True
             return Requeue(RECHECK_S, "Deprovisioning", "the transfer is being cancelled")
-        images = need(cloud.provider.images)
+        images = require(cloud.provider.images)
         try:
             waiting = await cloud.delete(image.name, images.find_image, images.remove_image, key=image_key(image.name))
         except InUse:
@@ -98,7 +98,7 @@ class ImageController:
             return Requeue(RECHECK_S, message="an earlier call to the provider is still running")
         run.acted = True
         is_needed = partial(exists, self.store, ImageImport, image.name, include_deleting=False)
-        self.transfers.start(need(cloud.provider.images), cloud_image_spec(image), image.spec.uri, is_needed)
+        self.transfers.start(require(cloud.provider.images), cloud_image_spec(image), image.spec.uri, is_needed)
         return Requeue(cloud.wait_s, message=_QUEUED)
 
     def _uploaded(

@@ -20,7 +20,7 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.contract.common import InUse
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.images import rules
 from remuda.region.images.rules import image_of
 from remuda.region.images.schema import ImageCreate, ImageQuery
@@ -55,7 +55,7 @@ async def _at_provider(cloud: RegionProvider, image: str) -> CloudImage | None:
     known = next((each for each in await cloud.images() if each.id == image), None)
     if known is not None and known.state == "ready":
         return known
-    return await need(cloud.provider.images).find_image(image)
+    return await require(cloud.provider.images).find_image(image)
 
 
 async def images_of(cloud: RegionProvider, store: Store, owners: Iterable[str]) -> list[CloudImage]:
@@ -109,7 +109,7 @@ class Images:
         principal = context.principal
         allow_in_organization(principal, permission("images", "create"), organization)
         cloud = await self.providers.get_visible(principal, region)
-        need(cloud.provider.images)
+        require(cloud.provider.images)
         rules.check_new(body, principal)
         created = await find(self.store, ImageImport, context.operation)
         if created is None:
@@ -129,7 +129,7 @@ class Images:
                 return
             await self._check_removable(cloud, organization, image, importing)
             if importing is None or importing.status.state == "ready":
-                await need(cloud.provider.images).remove_image(image)
+                await require(cloud.provider.images).remove_image(image)
                 cloud.invalidate_images()
                 is_removed = True
             if importing is None:
@@ -155,7 +155,7 @@ class Images:
         self, cloud: RegionProvider, organization: str, image: str, importing: ImageImport | None
     ) -> None:
         if importing is None:
-            found = await need(cloud.provider.images).find_image(image)
+            found = await require(cloud.provider.images).find_image(image)
             if found is None or found.organization != organization:
                 raise NotFound("Image", image)
         elif importing.is_deleting:

@@ -14,15 +14,15 @@ from remuda.providers.contract.common import Handle, NoCapacity, balancer_name
 from remuda.providers.contract.loadbalancers import CloudHealthCheck, CloudListener, CloudMember
 from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBalancer
 from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec as CloudBalancerSpec
+from remuda.quota.lifecycle import QuotaHooks, is_provisioned
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.reservation import QuotaAdmission, is_provisioned
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
 from remuda.region.kinds.networks import Address, Identity, Network
@@ -58,7 +58,7 @@ class LoadBalancerController:
         identity = await find(self.store, Identity, identity_of(balancer))
         if identity is not None and not is_abandoned(balancer):
             cloud = await self.providers.get(region_of(balancer))
-            balancers = need(cloud.provider.load_balancers)
+            balancers = require(cloud.provider.load_balancers)
             handle = _handle(balancer, identity)
             waiting = await cloud.delete(handle, balancers.find_balancer, balancers.remove_balancer)
             if waiting is not None:
@@ -86,7 +86,7 @@ class LoadBalancerController:
         self, balancer: LoadBalancer, desired: CloudBalancerSpec, run: ReconcileContext
     ) -> Result | Outcome[LoadBalancer]:
         cloud = await self.providers.get(region_of(balancer))
-        balancers = need(cloud.provider.load_balancers)
+        balancers = require(cloud.provider.load_balancers)
         found = await balancers.find_balancer(desired.handle)
         if found is None or found.spec != desired:
             run.acted = True
@@ -167,7 +167,7 @@ def controllers(
             deprovision=balancers.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(store=store, clock=ports.clock, ledger=ledger, charge=charge_of),
+            hooks=QuotaHooks(store=store, clock=ports.clock, ledger=ledger, charge=charge_of),
             sources=(
                 Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
                 Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
+from remuda.quota.lifecycle import payer_of
 from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef, new_charge
-from remuda.quota.reservation import payer_of
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     BalancerListener,

@@ -8,10 +8,10 @@ from remuda.access.principal import Context, requester_of
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid
 from remuda.operations.service import Operations
+from remuda.quota.lifecycle import payer_for
 from remuda.quota.lock import require_unlocked
-from remuda.quota.reservation import payer_for
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, BalancerListener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
@@ -118,7 +118,7 @@ class LoadBalancers(ProjectResourceService[LoadBalancer, BalancerRead]):
         """Create a load balancer if the quota of its project allows it."""
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
-        need((await self.providers.get(region_of(network))).provider.load_balancers)
+        require((await self.providers.get(region_of(network))).provider.load_balancers)
         if body.spec.vip_address is not None:
             requested = parse_vip(body.spec.vip_address, plan_of(network))
             await reject_used_address(self.store, network, requested, holder=context.operation)

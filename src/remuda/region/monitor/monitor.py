@@ -9,7 +9,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.reconcile.leader import Pace, every, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.inventory import Owners
@@ -120,7 +120,7 @@ class Monitor:
         found = self.region_tasks(region)
 
         async def poll(cloud: RegionProvider) -> None:
-            await found.poller.poll(need(cloud.provider.servers))
+            await found.poller.poll(require(cloud.provider.servers))
 
         return [
             found.poller.run(),

@@ -22,15 +22,15 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
+from remuda.quota.lifecycle import RECHECK_S, QuotaHooks, is_provisioned
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.reservation import RECHECK_S, QuotaAdmission, is_provisioned
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.networks import (
     NETWORK,
@@ -108,7 +108,7 @@ class IdentityController:
         if record is None:
             return await self._write_record(identity, run)
         desired = _tenancy(identity, record)
-        tenancies = need(cloud.provider.tenancies)
+        tenancies = require(cloud.provider.tenancies)
         if await tenancies.find_tenancy(desired.name) != desired:
             run.acted = True
             await tenancies.converge_tenancy(desired)
@@ -129,7 +129,7 @@ class IdentityController:
     async def _remove_tenancy(self, identity: Identity) -> Result | None:
         """Remove the tenancy; return the result to report, or None when it was removed."""
         cloud = await self.providers.get(region_of(identity))
-        tenancies, name = need(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
+        tenancies, name = require(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
         try:
             return await cloud.delete(name, tenancies.find_tenancy, tenancies.remove_tenancy)
         except InUse:
@@ -158,7 +158,7 @@ class NetworkController:
         if not is_provisioned(identity):
             return Blocked("DependencyNotReady", "its tenancy at the provider is being created")
         cloud = await self.providers.get(region_of(network))
-        networks = need(cloud.provider.networks)
+        networks = require(cloud.provider.networks)
         found = await networks.find_network(rules.network_handle(network, identity))
         vlan = None if found is None else found.spec.vlan  # it never changes
         if found is None and vlan_segments(cloud.region):
@@ -183,7 +183,7 @@ class NetworkController:
                 await self.store.delete(Identity, identity.name, uid=identity.uid)
         if identity is not None and not is_abandoned(network):
             cloud = await self.providers.get(region_of(network))
-            networks = need(cloud.provider.networks)
+            networks = require(cloud.provider.networks)
             handle = rules.network_handle(network, identity)
             try:
                 waiting = await cloud.delete(handle, networks.find_network, networks.remove_network)
@@ -248,7 +248,7 @@ def controllers(
             deprovision=identities.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(
+            hooks=QuotaHooks(
                 store=store,
                 clock=ports.clock,
                 ledger=ledger,
@@ -264,7 +264,7 @@ def controllers(
             deprovision=networks.deprovision,
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
-            admission=QuotaAdmission(store=store, clock=ports.clock, ledger=ledger, charge=rules.charge_of),
+            hooks=QuotaHooks(store=store, clock=ports.clock, ledger=ledger, charge=rules.charge_of),
             sources=(
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
                 Source(VLANAllocation, keys=through(store, Network, "without VLAN", region_of_vlans)),

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRejected
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.provider_registry import RegionProvider, need
+from remuda.region.catalogue.provider_registry import RegionProvider, require
 from remuda.region.kinds.networks import (
     NETWORK,
     Address,
@@ -180,6 +180,6 @@ async def _still_used(store: Store, cloud: RegionProvider, taken: Iterable[Taken
     orphaned = [each for each in taken if await find(store, Network, each.physical_network_id) is None]
     if not orphaned:
         return tuple(taken)
-    at_cloud = {each.spec.vlan async for part in need(cloud.provider.networks).networks() for each in part}
+    at_cloud = {each.spec.vlan async for part in require(cloud.provider.networks).networks() for each in part}
     unused = {each.id for each in orphaned} - at_cloud
     return [each for each in taken if each.id not in unused]

@@ -10,8 +10,8 @@ from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
+from remuda.quota.lifecycle import payer_of
 from remuda.quota.ports import Charge, ProjectRef, new_charge
-from remuda.quota.reservation import payer_of
 from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import (
     IDENTITY,

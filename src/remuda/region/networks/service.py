@@ -8,7 +8,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
@@ -36,7 +36,7 @@ class Networks(ProjectResourceService[Network, NetworkRead]):
         project = ProjectRef(spec.organization_id, spec.project_id)
         await self.authorize_create(context, project.organization, project.project)
         cloud = await self.providers.get_visible(principal, spec.region_id)
-        need(cloud.provider.networks)
+        require(cloud.provider.networks)
         rules.check_new(body, principal)
         new = NewNetwork(
             network=context.operation,

@@ -25,7 +25,7 @@ from remuda.providers.contract.provider import EventSubject
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import ABANDONED, ABANDONED_EVENT, RETRIED, is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import (
@@ -143,7 +143,7 @@ class Recovery:
             await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
             return
         cloud = await self.providers.get(region_of(record))
-        inventory = need(find_inventory(cloud.provider, record.spec.subject))
+        inventory = require(find_inventory(cloud.provider, record.spec.subject))
         if await self.owners.orphan_cause(inventory, record.spec.handle) is None:
             raise Invalid("orphan", "belongs to an object again", remedy="delete the object")
         await self._claim("removal", orphan)
@@ -165,13 +165,13 @@ class Recovery:
     async def _find_lost(self, record: Orphan, network: Network) -> rules.LostServer:
         identity = await self.store.get(Identity, identity_of(network))
         provider = (await self.providers.get(region_of(record))).provider
-        found = await need(provider.servers).find_server(record.spec.handle)
+        found = await require(provider.servers).find_server(record.spec.handle)
         if found is None:
             raise NotFound("server at the provider", record.spec.provider_name)
         if found.state == "removing":
             raise Invalid("orphan", "is being deleted at its provider", remedy="create a new server")
         port = rules.check_network(
-            record, network, identity, await need(provider.ports).find_port(rules.port_of(record))
+            record, network, identity, await require(provider.ports).find_port(rules.port_of(record))
         )
         return rules.LostServer(orphan=record, network=network, found=found, port=port)
 

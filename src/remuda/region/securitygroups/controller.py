@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remuda.providers.contract.common import InUse
-from remuda.quota.reservation import RECHECK_S, is_provisioned
+from remuda.quota.lifecycle import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -34,7 +34,7 @@ class SecurityGroupController:
         if not (is_provisioned(identity) and is_provisioned(network)):
             return Blocked("DependencyNotReady", "its network is being created")
         cloud = await self.providers.get(region_of(group))
-        groups, desired = need(cloud.provider.security_groups), rules.cloud_group(group, identity)
+        groups, desired = require(cloud.provider.security_groups), rules.cloud_group(group, identity)
         found = await groups.find_group(desired.handle)
         if found is None or set(found.rules) != set(desired.rules):
             run.acted = True
@@ -47,7 +47,7 @@ class SecurityGroupController:
         if identity is None or is_abandoned(group):
             return Done()  # nothing of a tenancy outlives its identity
         cloud = await self.providers.get(region_of(group))
-        groups, handle = need(cloud.provider.security_groups), rules.group_handle(group, identity)
+        groups, handle = require(cloud.provider.security_groups), rules.group_handle(group, identity)
         try:
             waiting = await cloud.delete(handle, groups.find_group, groups.remove_group)
         except InUse:

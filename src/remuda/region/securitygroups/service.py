@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from remuda.access.principal import Context
 from remuda.kernel.clock import Clock
-from remuda.quota.reservation import payer_for
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.quota.lifecycle import payer_for
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import rules
@@ -29,7 +29,7 @@ class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
         self.networks.reject_if_deleting(network)
-        need((await self.providers.get(region_of(network))).provider.security_groups)
+        require((await self.providers.get(region_of(network))).provider.security_groups)
         return await self.insert(
             context, rules.new_group(context.operation, body, network, payer_for(context, network))
         )

@@ -12,7 +12,7 @@ from remuda.access.principal import Context
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, require
 from remuda.region.images.rules import read_image, snapshot_of
 from remuda.region.images.schema import SnapshotCreate
 from remuda.region.images.service import find_image
@@ -41,14 +41,14 @@ class ServerActions:
     async def start(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
         await map_server_errors(
-            need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state"
+            require(cloud.provider.servers).start_server(handle), "server cannot be started in its current state"
         )
         await self._refresh_status(found)
 
     async def stop(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
         await map_server_errors(
-            need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state"
+            require(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state"
         )
         await self._refresh_status(found)
 
@@ -70,7 +70,7 @@ class ServerActions:
         check_tags(body.metadata.tags)
         self.servers.reject_if_deleting(found)
         cloud, handle = await self._locate(found)
-        images, snapshots = need(cloud.provider.images), need(cloud.provider.snapshots)
+        images, snapshots = require(cloud.provider.images), require(cloud.provider.snapshots)
         source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
         if source is None:
             raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
@@ -86,7 +86,7 @@ class ServerActions:
     async def open_console(self, context: Context, server: str) -> ConsoleSessionRead:
         """Return the address at which a browser shows a server's screen."""
         _, cloud, handle = await self._target(context, server)
-        opening = need(cloud.provider.consoles).open_console(handle)
+        opening = require(cloud.provider.consoles).open_console(handle)
         return ConsoleSessionRead(
             url=await map_server_errors(opening, "server cannot be accessed in its current state")
         )
@@ -95,7 +95,7 @@ class ServerActions:
         """Return the last lines that a server wrote to its console."""
         found = await self.servers.get(context, server)
         cloud, handle = await self._locate(found)
-        reading = need(cloud.provider.consoles).console_output(handle, lines=length)
+        reading = require(cloud.provider.consoles).console_output(handle, lines=length)
         contents = await map_server_errors(reading, "server console output cannot be retrieved in its current state")
         return ConsoleOutputRead(contents=contents)
 
@@ -111,7 +111,7 @@ class ServerActions:
 
     async def _reboot(self, context: Context, server: str, *, is_hard: bool) -> None:
         found, cloud, handle = await self._target(context, server)
-        rebooting = need(cloud.provider.servers).reboot_server(handle, hard=is_hard)
+        rebooting = require(cloud.provider.servers).reboot_server(handle, hard=is_hard)
         await map_server_errors(rebooting, "server cannot be rebooted in its current state")
         await self._refresh_status(found)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from remuda.kernel.errors import InsufficientCapacity, Invalid, NotFound
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, NoCapacity
-from remuda.region.catalogue.provider_registry import RegionProvider, need
+from remuda.region.catalogue.provider_registry import RegionProvider, require
 from remuda.region.kinds.servers import Server, capacity_key
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -125,5 +125,5 @@ def _is_waiting(server: Server | None, key: str) -> bool:
 
 
 async def _exists_any(handles: Sequence[Handle], cloud: RegionProvider) -> bool:
-    servers = need(cloud.provider.servers)
+    servers = require(cloud.provider.servers)
     return any([await servers.find_server(each) is not None for each in handles])

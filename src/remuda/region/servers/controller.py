@@ -17,13 +17,13 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected, WrongState, id_in, server_name, uid_in
 from remuda.providers.contract.servers import CloudPort, CloudServer
-from remuda.quota.reservation import RECHECK_S, is_provisioned
+from remuda.quota.lifecycle import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
+from remuda.reconcile.lifecycle import Outcome, ReconcileResult, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Address, Identity, Network
@@ -68,7 +68,7 @@ ProviderDeletion = tuple[Handle, _Find, _Remove]
 def deletions_of(server: Server, cloud: RegionProvider, identity: Identity) -> list[ProviderDeletion]:
     """Return the deletions of the resources that a server may have, in order."""
     replacement = server.status.replacement
-    servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
+    servers, ports = require(cloud.provider.servers), require(cloud.provider.ports)
 
     async def remove_port(port: Handle) -> None:
         try:
@@ -89,13 +89,13 @@ async def delete_stale_server(port: Handle, cloud: RegionProvider, *, older_than
 
     A delayed create may take effect after the server was replaced and its absence was confirmed.
     """
-    found = await need(cloud.provider.ports).find_port(port)
+    found = await require(cloud.provider.ports).find_port(port)
     behind = replacement_number(found.server) if found is not None else None
     last = replacement_number(older_than) if older_than is not None else None
     if found is None or behind is None or (last is not None and behind >= last):
         return
     if found.server == server_name(id_in(port.name), uid_in(port.name), behind):  # the port is of the same server
-        await need(cloud.provider.servers).remove_server(Handle(port.tenancy, found.server))
+        await require(cloud.provider.servers).remove_server(Handle(port.tenancy, found.server))
 
 
 async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvider) -> Result | None:
@@ -115,7 +115,7 @@ async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvide
     return None
 
 
-Step = Result | Outcome[Server]
+ServerResult = ReconcileResult[Server]
 _REPLACING = "the server is being replaced"
 
 
@@ -139,7 +139,7 @@ class ServerController:
     capacity: CapacityReservations
     create_attempts: int = 3
 
-    async def provision(self, server: Server, run: ReconcileContext) -> Step:
+    async def provision(self, server: Server, run: ReconcileContext) -> ServerResult:
         dependencies = await self._dependencies(server)
         if isinstance(dependencies, Blocked):
             return dependencies
@@ -154,7 +154,7 @@ class ServerController:
             return port
         handle = server_handle(server, dependencies.identity, replacement.started)
         if _may_exist(server, handle, dependencies.cloud):
-            found = await need(dependencies.cloud.provider.servers).find_server(handle)
+            found = await require(dependencies.cloud.provider.servers).find_server(handle)
             if found is not None:
                 return await self._converge(server, dependencies, port, found, run)
         return await self._create(server, dependencies, port, replacement, run)
@@ -187,12 +187,14 @@ class ServerController:
         for group in groups:  # a deleting group waits for this server, so it still exists if it ever did
             if (
                 group.is_deleting
-                and await need(cloud.provider.security_groups).find_group(group_handle(group, identity)) is None
+                and await require(cloud.provider.security_groups).find_group(group_handle(group, identity)) is None
             ):
                 return Blocked("DependencyNotReady", "a security group is being deleted: remove it from the server")
         return _Dependencies(cloud, identity, network, groups)
 
-    async def _port(self, server: Server, dependencies: _Dependencies, run: ReconcileContext) -> CloudPort | Step:
+    async def _port(
+        self, server: Server, dependencies: _Dependencies, run: ReconcileContext
+    ) -> CloudPort | ServerResult:
         """Return the port as desired, or the result of a step towards it."""
         address = await find_address(self.store, server)
         if address is None:
@@ -202,7 +204,7 @@ class ServerController:
         if address is None:
             return Blocked(ADDRESSES_EXHAUSTED, "the network has no free address: delete a server, or use another")
         desired = desired_port(server, dependencies.identity, dependencies.network, dependencies.groups, address)
-        ports = need(dependencies.cloud.provider.ports)
+        ports = require(dependencies.cloud.provider.ports)
         if _may_exist(server, desired.handle, dependencies.cloud):
             found = await ports.find_port(desired.handle)
             if found is not None and found.spec == desired:
@@ -222,7 +224,7 @@ class ServerController:
         port: CloudPort,
         replacement: ReplacementStatus,
         run: ReconcileContext,
-    ) -> Step:
+    ) -> ServerResult:
         authority = await self._authority(server)
         desired = desired_server(server, dependencies.identity, authority, replacement.started)
         existed = bool(server.status.provider_id) and replacement.completed == replacement.started
@@ -230,7 +232,7 @@ class ServerController:
             message = "confirming that the server disappeared from the provider"
             return Requeue(dependencies.cloud.absence.delay_s, "ServerMissing", message)
         missing = absent(server, self.clock.now()) if existed else server
-        servers = need(dependencies.cloud.provider.servers)
+        servers = require(dependencies.cloud.provider.servers)
         try:
             if replacement.completed == replacement.started:
                 await self.capacity.check_capacity(server, dependencies.cloud)
@@ -288,7 +290,7 @@ class ServerController:
         if is_another:  # the server that failed is gone
             updated = with_status(updated, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
-            servers = need(dependencies.cloud.provider.servers)
+            servers = require(dependencies.cloud.provider.servers)
             return await retry_create(updated, found, servers, run, attempts=self.create_attempts)
         if found.launched is not None:
             updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
@@ -300,7 +302,7 @@ class ServerController:
 
     async def _start_replacement(
         self, server: Server, dependencies: _Dependencies, replacement: ReplacementStatus
-    ) -> Step:
+    ) -> ServerResult:
         """Start a replacement if there is capacity for it. Until that is stored, the replacement can be cancelled."""
         numbers = range(replacement.completed, replacement.started + 1)
         old = [server_handle(server, dependencies.identity, number) for number in numbers]
@@ -316,9 +318,9 @@ class ServerController:
 
     async def _delete_replaced(
         self, server: Server, dependencies: _Dependencies, replacement: ReplacementStatus
-    ) -> Step:
+    ) -> ServerResult:
         """Delete the servers that a replacement supersedes; there may be several after a lost create."""
-        servers = need(dependencies.cloud.provider.servers)
+        servers = require(dependencies.cloud.provider.servers)
         old = [
             server_handle(server, dependencies.identity, number)
             for number in range(replacement.completed, replacement.started)
@@ -348,7 +350,7 @@ def controllers(
     create_attempts: int,
     settings: ControllerSettings | None = None,
 ) -> Sequence[Controller]:
-    """Return the controllers of servers, which waits for networks, security groups and free addresses."""
+    """Return the controllers of servers, which wait for networks, security groups and free addresses."""
     store = ports.store
     servers = ServerController(
         store=store,

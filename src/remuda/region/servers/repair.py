@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.servers import CloudServer, CloudServers, CloudServerState
-from remuda.quota.reservation import RECHECK_S
+from remuda.quota.lifecycle import RECHECK_S
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue
-from remuda.region.catalogue.provider_registry import RegionProvider, need
+from remuda.region.catalogue.provider_registry import RegionProvider, require
 from remuda.region.kinds.servers import Rebuild, ReplacementStatus, Server
 
 _RETRYING = "the server did not start and is being created again"
@@ -67,7 +67,7 @@ async def _start_rebuild(
     if found.image == target and found.state != "failed":  # it was started, and that was not stored
         return _check_rebuild(with_status(server, rebuild=marker), marker, found, cloud, run)
     try:
-        await need(cloud.provider.servers).rebuild_server(found.handle, target, user_data)
+        await require(cloud.provider.servers).rebuild_server(found.handle, target, user_data)
     except WrongState:
         return Outcome(Requeue(RECHECK_S, message="the server cannot be rebuilt in its current state"), server)
     except NotFound:  # it has just disappeared, or the read was stale

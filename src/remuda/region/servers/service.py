@@ -7,7 +7,7 @@ from remuda.access.principal import Context
 from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, NotFound, ResponseNotStored
-from remuda.quota.reservation import payer_for, project_ref
+from remuda.quota.lifecycle import payer_for, project_ref
 from remuda.region.authorities.service import Authorities
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider
 from remuda.region.images.service import find_image

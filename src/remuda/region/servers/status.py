@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import CloudPort, CloudServer, CloudServerState
-from remuda.region.catalogue.provider_registry import ProviderRegistry, need
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.servers import DRIFTED, Phase, Server, ServerStatus
 from remuda.region.servers.provider_spec import port_handle, server_handle
@@ -156,9 +156,9 @@ class ServerObserver:
     async def _observed(self, server: Server, identity: Identity) -> Server | None:
         provider = (await self.providers.get(region_of(server))).provider
         replacement = server.status.replacement
-        found = await need(provider.servers).find_server(server_handle(server, identity, replacement.started))
+        found = await require(provider.servers).find_server(server_handle(server, identity, replacement.started))
         if found is None:
             return None
-        port = await need(provider.ports).find_port(port_handle(server, identity))
+        port = await require(provider.ports).find_port(port_handle(server, identity))
         now = self.clock.now()
         return with_drift(observed(server, found, port, now), found, now)

@@ -48,7 +48,7 @@ class KubernetesPorts:
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesSettings:
-    """Settings for operators."""
+    """Namespace and timeouts of the store on a Kubernetes API server."""
 
     namespace: str = "remuda"
     reader: ReaderSettings = field(default_factory=ReaderSettings)

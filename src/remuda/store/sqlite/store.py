@@ -72,7 +72,7 @@ class SqlitePorts:
 
 @dataclass(frozen=True, kw_only=True)
 class SqliteSettings:
-    """Settings for operators."""
+    """Settings of the readers and of the maintenance."""
 
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)

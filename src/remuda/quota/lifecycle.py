@@ -1,4 +1,8 @@
-"""Reservations in controllers: no work before the create operation is done and the quota is confirmed."""
+"""Quota in the lifecycle of an object that an operation creates.
+
+The create operation reserves the quota, the controller confirms it before it provisions the object, and releases it
+after it has deprovisioned the object, before the finalizer is removed.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +16,13 @@ from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.quota.lock import is_locked, is_operation_open, operation_phase
 from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
-from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.lifecycle import Outcome, ReconcileResult
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT, PROJECT, organization_of, project_of
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-CHARGED = "QuotaConfirmed"
+QUOTA_CONFIRMED = "QuotaConfirmed"
 """The condition that says that the quota of an object is confirmed."""
 RECHECK_S = 0.5
 """The delay before another process's work is checked again, if there is no event."""
@@ -28,21 +32,6 @@ OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still runn
 """The result for an object whose create operation is open. Controllers see every new object before that ends."""
 UPDATE_OPEN = Blocked("OperationRunning", "the update operation is still running", report_after_s=2.0)
 """The result for an object that is locked by an operation."""
-
-
-async def wait_for_create(
-    store: Store, resource: ResourceT, operation: str, run: ReconcileContext
-) -> Result | Outcome[ResourceT] | None:
-    """Return the result to report until the create operation is done, or None; delete the object of an undone one."""
-    phase = await operation_phase(store, operation)
-    if phase == "undone":
-        log = [run.event(resource, "CreateRolledBack")]
-        try:
-            deleted = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
-        except NotFound:
-            return Done()  # it was removed meanwhile
-        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), deleted or resource)
-    return None if phase == "done" else OPERATION_OPEN
 
 
 def project_ref(resource: Resource) -> ProjectRef:
@@ -63,8 +52,8 @@ def payer_of(resource: Resource) -> ProjectRef:
     return ProjectRef(organization, found.get(PAYING_PROJECT, found[PROJECT]))
 
 
-def is_charged(resource: Resource) -> bool:
-    found = find_condition(_conditions(resource), CHARGED)
+def is_quota_confirmed(resource: Resource) -> bool:
+    found = find_condition(_conditions(resource), QUOTA_CONFIRMED)
     return found is not None and found.status == "True"
 
 
@@ -75,8 +64,8 @@ def is_provisioned(resource: Resource) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaAdmission(Generic[ResourceT]):
-    """Admission of objects that an operation creates: see `reconcile.lifecycle.Admission`.
+class QuotaHooks(Generic[ResourceT]):
+    """Lifecycle hooks of objects that an operation creates.
 
     An object is provisioned when its create operation is done, no operation locks it, and its quota is confirmed. It is
     deprovisioned when no operation is open; then its quota is released, and last its reference to its project.
@@ -92,16 +81,18 @@ class QuotaAdmission(Generic[ResourceT]):
     reference: Callable[[ResourceT], str] | None = None
     """Returns the reference by which an object keeps its project; None if the kind has none."""
 
-    async def before_provision(self, resource: ResourceT, run: ReconcileContext) -> Result | Outcome[ResourceT] | None:
-        waiting = await wait_for_create(self.store, resource, _create_operation(resource), run)
-        if waiting is not None:
-            return waiting
+    async def before_provision(self, resource: ResourceT, run: ReconcileContext) -> ReconcileResult[ResourceT] | None:
+        phase = await operation_phase(self.store, _create_operation(resource))
+        if phase == "undone":
+            return await self._delete_rolled_back(resource, run)
+        if phase != "done":
+            return OPERATION_OPEN
         if await is_locked(self.store, resource):
             return UPDATE_OPEN
-        if self.charge is None or not self.confirms_quota or is_charged(resource):
+        if self.charge is None or not self.confirms_quota or is_quota_confirmed(resource):
             return None
         blocked = await confirm_quota(self.ledger, self.charge(resource))
-        return blocked or Outcome(Requeue(0, message="being created"), with_charged(resource, self.clock))
+        return blocked or Outcome(Requeue(0, message="being created"), with_quota_confirmed(resource, self.clock))
 
     async def before_deprovision(self, resource: ResourceT, _: ReconcileContext) -> Result | None:
         if await is_operation_open(self.store, _create_operation(resource)):
@@ -113,6 +104,15 @@ class QuotaAdmission(Generic[ResourceT]):
             await self.ledger.release_and_fence(self.charge(resource))
         if self.reference is not None:
             await self.ledger.remove_reference(project_ref(resource), self.reference(resource))
+
+    async def _delete_rolled_back(self, resource: ResourceT, run: ReconcileContext) -> ReconcileResult[ResourceT]:
+        """Delete an object whose create operation was undone."""
+        log = [run.event(resource, "CreateRolledBack")]
+        try:
+            deleted = await self.store.delete(type(resource), resource.name, uid=resource.uid, log=log)
+        except NotFound:
+            return Done()  # it was removed meanwhile
+        return Outcome(Requeue(0, "Deprovisioning", "its create operation was rolled back"), deleted or resource)
 
 
 def _create_operation(resource: Resource) -> str:
@@ -139,9 +139,9 @@ async def confirm_quota(ledger: QuotaLedger, charge: Charge) -> Result | None:
     return None
 
 
-def with_charged(resource: ResourceT, clock: Clock) -> ResourceT:
+def with_quota_confirmed(resource: ResourceT, clock: Clock) -> ResourceT:
     charged = Condition(
-        type=CHARGED,
+        type=QUOTA_CONFIRMED,
         status="True",
         reason="Confirmed",
         message="its quota is confirmed",
