@@ -81,10 +81,12 @@ class QuotaHooks(Generic[ResourceT]):
     reference: Callable[[ResourceT], str] | None = None
     """Returns the reference by which an object keeps its project; None if the kind has none."""
 
-    async def before_provision(self, resource: ResourceT, run: ReconcileContext) -> ReconcileResult[ResourceT] | None:
+    async def before_provision(
+        self, resource: ResourceT, context: ReconcileContext
+    ) -> ReconcileResult[ResourceT] | None:
         phase = await operation_phase(self.store, _create_operation(resource))
         if phase == "undone":
-            return await self._delete_rolled_back(resource, run)
+            return await self._delete_rolled_back(resource, context)
         if phase != "done":
             return OPERATION_OPEN
         if await is_locked(self.store, resource):
@@ -105,9 +107,9 @@ class QuotaHooks(Generic[ResourceT]):
         if self.reference is not None:
             await self.ledger.remove_reference(project_ref(resource), self.reference(resource))
 
-    async def _delete_rolled_back(self, resource: ResourceT, run: ReconcileContext) -> ReconcileResult[ResourceT]:
+    async def _delete_rolled_back(self, resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
         """Delete an object whose create operation was undone."""
-        log = [run.event(resource, "CreateRolledBack")]
+        log = [context.event(resource, "CreateRolledBack")]
         try:
             deleted = await self.store.delete(type(resource), resource.name, uid=resource.uid, log=log)
         except NotFound:

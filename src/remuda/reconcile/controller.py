@@ -101,7 +101,7 @@ class Reconciler:
     def begin(self, key: str, item: Item, *, failures: int) -> ReconcileContext:
         """Return the context of a new reconcile, and bind its id to the log lines of the current task."""
         store, randomness = self.ports.store, self.ports.randomness
-        run = ReconcileContext(
+        context = ReconcileContext(
             controller=self.name,
             key=key,
             cause=item.cause,
@@ -109,56 +109,56 @@ class Reconciler:
             randomness=randomness,
             failures=failures,
         )
-        bind_contextvars(reconcile_id=run.id)
-        return run
+        bind_contextvars(reconcile_id=context.id)
+        return context
 
-    async def perform(self, run: ReconcileContext) -> ReconcileOutcome:
+    async def perform(self, context: ReconcileContext) -> ReconcileOutcome:
         """Reconcile a key once. Only a cancellation of the calling task is raised."""
         timer = asyncio.timeout(self.settings.deadline_s)
         try:
             async with timer:
-                result = await self._reconcile(run.key, run)
+                result = await self._reconcile(context.key, context)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            outcome = self._errored(run)  # something that it awaited was cancelled, not this task
+            outcome = self._errored(context)  # something that it awaited was cancelled, not this task
         except Exception as error:  # noqa: BLE001  no error stops the other keys
-            outcome = self._timed_out(run) if timer.expired() else self._raised(error, run)
+            outcome = self._timed_out(context) if timer.expired() else self._raised(error, context)
         else:
-            outcome = self._outcome_of(result, run)
-        if run.requeue_s is not None and (outcome.pause_s is None or run.requeue_s < outcome.pause_s):
-            return ReconcileOutcome(outcome.outcome, run.requeue_s, outcome.has_failed)
+            outcome = self._outcome_of(result, context)
+        if context.requeue_s is not None and (outcome.pause_s is None or context.requeue_s < outcome.pause_s):
+            return ReconcileOutcome(outcome.outcome, context.requeue_s, outcome.has_failed)
         return outcome
 
-    def _outcome_of(self, result: Result, run: ReconcileContext) -> ReconcileOutcome:
+    def _outcome_of(self, result: Result, context: ReconcileContext) -> ReconcileOutcome:
         match result:
             case Requeue():
                 return ReconcileOutcome("requeue", result.after_s)
             case Blocked():
                 return ReconcileOutcome("blocked", self.ports.randomness.uniform(*self.settings.blocked_within_s))
             case Failed():
-                return self._failed("failed", run)
+                return self._failed("failed", context)
         return _DONE
 
-    def _raised(self, error: Exception, run: ReconcileContext) -> ReconcileOutcome:
+    def _raised(self, error: Exception, context: ReconcileContext) -> ReconcileOutcome:
         if isinstance(error, Conflict):
-            pause_s = self.settings.conflict_backoff.pause_s(run.failures + 1, self.ports.randomness)
+            pause_s = self.settings.conflict_backoff.pause_s(context.failures + 1, self.ports.randomness)
             return ReconcileOutcome("conflict", pause_s, has_failed=True)
         if isinstance(error, RemudaError) and error.retry:
-            run.log.warning("reconcile delayed", cause=error.message)
-            return self._failed("unavailable", run)
-        return self._errored(run)
+            context.log.warning("reconcile delayed", cause=error.message)
+            return self._failed("unavailable", context)
+        return self._errored(context)
 
-    def _timed_out(self, run: ReconcileContext) -> ReconcileOutcome:
-        run.log.warning("reconcile timed out", deadline_s=self.settings.deadline_s)
-        return self._failed("timeout", run)
+    def _timed_out(self, context: ReconcileContext) -> ReconcileOutcome:
+        context.log.warning("reconcile timed out", deadline_s=self.settings.deadline_s)
+        return self._failed("timeout", context)
 
-    def _errored(self, run: ReconcileContext) -> ReconcileOutcome:
-        run.log.exception("reconcile failed")  # noqa: LOG004  every caller handles an exception
-        return self._failed("failed", run)
+    def _errored(self, context: ReconcileContext) -> ReconcileOutcome:
+        context.log.exception("reconcile failed")  # noqa: LOG004  every caller handles an exception
+        return self._failed("failed", context)
 
-    def _failed(self, outcome: ReconcileResult, run: ReconcileContext) -> ReconcileOutcome:
-        pause_s = self.settings.backoff.pause_s(run.failures + 1, self.ports.randomness)
+    def _failed(self, outcome: ReconcileResult, context: ReconcileContext) -> ReconcileOutcome:
+        pause_s = self.settings.backoff.pause_s(context.failures + 1, self.ports.randomness)
         return ReconcileOutcome(outcome, pause_s, has_failed=True)
 
 
@@ -216,23 +216,23 @@ class LeaderTerm:
     def _resynced(self, keys: int) -> None:
         report(self._reconciler.ports.reporter.resynced, self._reconciler.name, keys)
 
-    def _lost_event_found(self, run: ReconcileContext) -> None:
-        report(self._reconciler.ports.reporter.lost_event_found, run)
+    def _lost_event_found(self, context: ReconcileContext) -> None:
+        report(self._reconciler.ports.reporter.lost_event_found, context)
 
     async def _process_item(self, key: str, item: Item) -> None:
         ports = self._reconciler.ports
         if not ports.leader.is_leading:
             self.queue.finish(key)  # the new leader resyncs
             return
-        run = self._reconciler.begin(key, item, failures=self.queue.failures(key))
+        context = self._reconciler.begin(key, item, failures=self.queue.failures(key))
         began = ports.clock.monotonic()
-        outcome = await self._reconciler.perform(run)
+        outcome = await self._reconciler.perform(context)
         was_added_again = self.queue.finish(key, requeue_s=outcome.pause_s, has_failed=outcome.has_failed)
-        report(ports.reporter.finished, run, outcome.outcome, ports.clock.monotonic() - began)
+        report(ports.reporter.finished, context, outcome.outcome, ports.clock.monotonic() - began)
         if outcome.has_failed:
-            report(ports.reporter.retried, run, outcome.pause_s or 0.0)
-        if run.acted and item.cause == "resync" and item.was_idle and not was_added_again:
-            self._lost_events.record_find(run)
+            report(ports.reporter.retried, context, outcome.pause_s or 0.0)
+        if context.acted and item.cause == "resync" and item.was_idle and not was_added_again:
+            self._lost_events.record_find(context)
 
 
 class Controller:

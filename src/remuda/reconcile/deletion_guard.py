@@ -121,7 +121,7 @@ class DeletionGuard:
         self._lock = asyncio.Lock()
         report(ports.reporter.armed, controller)
 
-    async def count_deletion(self, resource: Resource, run: ReconcileContext) -> Blocked | None:
+    async def count_deletion(self, resource: Resource, context: ReconcileContext) -> Blocked | None:
         """Count a deletion, and return None; or, if it must not happen, the result that the controller returns instead.
 
         Several calls for one object count once. Raises Conflict when another process counted concurrently: retry.
@@ -135,7 +135,7 @@ class DeletionGuard:
             if stopped is not None:
                 await self.report()
                 return _blocked(stopped)
-            return await self._count(records, resource, run)
+            return await self._count(records, resource, context)
 
     async def resume(self, group: str) -> None:
         """Allow deletions in a group, or in `EVERYTHING`, again, and reset its count."""
@@ -181,7 +181,7 @@ class DeletionGuard:
         return False
 
     async def _count(
-        self, records: list[DeletionGuardRecord], resource: Resource, run: ReconcileContext
+        self, records: list[DeletionGuardRecord], resource: Resource, context: ReconcileContext
     ) -> Blocked | None:
         counted = []
         for record in records:
@@ -189,12 +189,12 @@ class DeletionGuard:
             if any(each.uid == resource.uid for each in recent):
                 continue
             if await self._exceeds_limit(record.spec.group, len(recent) + 1):
-                return await self._trip(record, resource, run)
+                return await self._trip(record, resource, context)
             deleted = (*recent, Deletion(uid=resource.uid, time=self._clock.now()))
             counted.append(replace(record, spec=replace(record.spec, deleted=deleted)))
         for record in counted:
             is_group = record.spec.group != EVERYTHING
-            await self._write(record, [_entry(record, resource, run, "DeletedWithoutRequest")] if is_group else [])
+            await self._write(record, [_entry(record, resource, context, "DeletedWithoutRequest")] if is_group else [])
         self._deleted[resource.uid] = self._clock.monotonic()
         return None
 
@@ -214,11 +214,11 @@ class DeletionGuard:
             return False
         return count > limit.most or count > limit.share * await self._population.of(group)
 
-    async def _trip(self, record: DeletionGuardRecord, resource: Resource, run: ReconcileContext) -> Blocked:
+    async def _trip(self, record: DeletionGuardRecord, resource: Resource, context: ReconcileContext) -> Blocked:
         group, deleted = record.spec.group, len(record.spec.deleted)
         tripped = replace(record, spec=replace(record.spec, tripped=self._clock.now()))
-        await self._write(tripped, [_entry(tripped, resource, run, "MassDeletionStopped")])
-        run.log.error("mass deletion stopped", group=group, deleted=deleted)
+        await self._write(tripped, [_entry(tripped, resource, context, "MassDeletionStopped")])
+        context.log.error("mass deletion stopped", group=group, deleted=deleted)
         await self.report()
         return _blocked(group)
 
@@ -240,8 +240,8 @@ class DeletionGuard:
             raise Conflict("DeletionGuardRecord", record.name) from None
 
 
-def _entry(record: DeletionGuardRecord, resource: Resource, run: ReconcileContext, event: str) -> Record:
-    return run.event(resource, event, group=record.spec.group, deleted=len(record.spec.deleted))
+def _entry(record: DeletionGuardRecord, resource: Resource, context: ReconcileContext, event: str) -> Record:
+    return context.event(resource, event, group=record.spec.group, deleted=len(record.spec.deleted))
 
 
 def _blocked(group: str) -> Blocked:

@@ -200,16 +200,16 @@ class LifecycleHooks(Protocol[ResourceT]):
 def _provision_with(
     hooks: LifecycleHooks[ResourceT], provision: ReconcileFunction[ResourceT]
 ) -> ReconcileFunction[ResourceT]:
-    async def run(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+    async def reconcile(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
         return await hooks.before_provision(resource, context) or await provision(resource, context)
 
-    return run
+    return reconcile
 
 
 def _deprovision_with(
     hooks: LifecycleHooks[ResourceT], deprovision: ReconcileFunction[ResourceT]
 ) -> ReconcileFunction[ResourceT]:
-    async def run(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+    async def reconcile(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
         waiting = await hooks.before_deprovision(resource, context)
         if waiting is not None:
             return waiting
@@ -218,7 +218,7 @@ def _deprovision_with(
             await hooks.after_deprovision(resource)
         return result
 
-    return run
+    return reconcile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,64 +273,64 @@ class Lifecycle(Generic[ResourceT]):
             blocked_by_references, ports.store, not_references=not_references, waits_for=waits_for, describe=describe
         )
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         """Reconcile one object."""
         try:
-            return await self._reconcile(await self._store.get(self._kind, key), run)
+            return await self._reconcile(await self._store.get(self._kind, key), context)
         except NotFound as error:
             if error.name != key:
                 raise
             return Done()  # also if it was removed meanwhile, by another process that believes to lead
 
-    async def _reconcile(self, resource: ResourceT, run: ReconcileContext) -> Result:
+    async def _reconcile(self, resource: ResourceT, context: ReconcileContext) -> Result:
         if resource.is_deleting:
-            return await self._delete(resource, run)
+            return await self._delete(resource, context)
         if self._is_paused(resource):
             return Done()
-        protected = await self._with_finalizer(resource, run)
-        outcome = await self._attempt(self._provision, protected, run)
-        return await self._report(protected, outcome, run)
+        protected = await self._with_finalizer(resource, context)
+        outcome = await self._attempt(self._provision, protected, context)
+        return await self._report(protected, outcome, context)
 
-    async def _with_finalizer(self, resource: ResourceT, run: ReconcileContext) -> ResourceT:
+    async def _with_finalizer(self, resource: ResourceT, context: ReconcileContext) -> ResourceT:
         finalizers = resource.metadata.finalizers
         if self._finalizer in finalizers:
             return resource
         desired = _with_finalizers(resource, (*finalizers, self._finalizer))
-        log = [run.event(resource, "FinalizerAdded", finalizer=self._finalizer)]
+        log = [context.event(resource, "FinalizerAdded", finalizer=self._finalizer)]
         return await _unless_gone(self._store.update(desired, log=log))
 
-    async def _delete(self, resource: ResourceT, run: ReconcileContext) -> Result:
+    async def _delete(self, resource: ResourceT, context: ReconcileContext) -> Result:
         if self._finalizer not in resource.metadata.finalizers:
             return Done()
         blocked = await self._find_blockers(resource)
         if blocked is not None:
-            return await self._report(resource, Outcome(blocked, resource), run)
-        outcome = await self._attempt(self._deprovision, resource, run)
+            return await self._report(resource, Outcome(blocked, resource), context)
+        outcome = await self._attempt(self._deprovision, resource, context)
         if not isinstance(outcome.result, Done):
-            return await self._report(resource, outcome, run)
+            return await self._report(resource, outcome, context)
         remaining = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
         # With the labels: later they alone say who owned the object, and so who may read its timeline.
-        gone = run.event(resource, FINALIZER_REMOVED, finalizer=self._finalizer, labels=resource.metadata.labels)
+        gone = context.event(resource, FINALIZER_REMOVED, finalizer=self._finalizer, labels=resource.metadata.labels)
         effects = self._recorder.unrecorded(resource.uid, outcome.effect_events)
         write = self._store.update(_with_finalizers(outcome.resource, remaining), log=[*effects, gone])
         await self._recorder.with_write(resource.uid, _unless_gone(write), effects)
         return outcome.result
 
     async def _attempt(
-        self, function: ReconcileFunction[ResourceT], resource: ResourceT, run: ReconcileContext
+        self, function: ReconcileFunction[ResourceT], resource: ResourceT, context: ReconcileContext
     ) -> Outcome[ResourceT]:
         timer = asyncio.timeout(self._settings.step_s)
         try:
             async with timer:
-                result = await function(resource, run)
+                result = await function(resource, context)
         except Exception as error:
             cause = TimedOut(self._settings.step_s) if timer.expired() else error
             if isinstance(cause, NotFound) and await self._has_changed(resource):
                 cause = Conflict(self._kind.__name__, resource.name)
             if isinstance(cause, RemudaError) and cause.retry:
-                await self._record_delay(resource, cause, run)
+                await self._record_delay(resource, cause, context)
                 raise cause from None
-            run.log.exception("step failed")
+            context.log.exception("step failed")
             result = ERRORED
         outcome = result if isinstance(result, Outcome) else Outcome(result, resource)
         if (outcome.effect_events or outcome.status_events) and self._log is None:
@@ -344,14 +344,14 @@ class Lifecycle(Generic[ResourceT]):
         except NotFound:
             return True
 
-    async def _record_delay(self, resource: ResourceT, cause: RemudaError, run: ReconcileContext) -> None:
+    async def _record_delay(self, resource: ResourceT, cause: RemudaError, context: ReconcileContext) -> None:
         """Report the cause of a delay, or only the deadline while there is no need: see `_is_reported`."""
-        if not isinstance(cause, Conflict) and self._is_reported(resource, run):
-            await self._report(resource, Outcome(delayed(cause), resource), run)
+        if not isinstance(cause, Conflict) and self._is_reported(resource, context):
+            await self._report(resource, Outcome(delayed(cause), resource), context)
         else:
-            await self._write(resource, resource, conditions_of(resource), run)
+            await self._write(resource, resource, conditions_of(resource), context)
 
-    def _is_reported(self, resource: ResourceT, run: ReconcileContext) -> bool:
+    def _is_reported(self, resource: ResourceT, context: ReconcileContext) -> bool:
         """Return whether a delay is reported.
 
         For a new generation it is reported at once, since it starts the deadline. Otherwise it is reported from the
@@ -362,18 +362,18 @@ class Lifecycle(Generic[ResourceT]):
         if is_behind(resource, conditions):
             return True
         waited_since = since(resource, conditions)
-        return waited_since is not None and (run.failures > 0 or self._clock.now() >= waited_since + self._deadline)
+        return waited_since is not None and (context.failures > 0 or self._clock.now() >= waited_since + self._deadline)
 
-    async def _report(self, read: ResourceT, outcome: Outcome[ResourceT], run: ReconcileContext) -> Result:
+    async def _report(self, read: ResourceT, outcome: Outcome[ResourceT], context: ReconcileContext) -> Result:
         """Write the conditions of a result, if they have changed."""
         left_s = report_due_in_s(read, outcome.result, now=self._clock.now())
         if left_s > 0:
-            run.requeue_after(left_s)
-            await self._write(read, outcome.resource, conditions_of(outcome.resource), run, outcome)
+            context.requeue_after(left_s)
+            await self._write(read, outcome.resource, conditions_of(outcome.resource), context, outcome)
             return outcome.result
         conditions = with_available(read, conditions_of(outcome.resource), outcome.result, now=self._clock.now())
         desired = with_observed(outcome.resource, read.metadata.generation)
-        await self._write(read, desired, conditions, run, outcome)
+        await self._write(read, desired, conditions, context, outcome)
         return outcome.result
 
     async def _write(
@@ -381,26 +381,26 @@ class Lifecycle(Generic[ResourceT]):
         read: ResourceT,
         desired: ResourceT,
         conditions: Conditions,
-        run: ReconcileContext,
+        context: ReconcileContext,
         outcome: Outcome[ResourceT] | None = None,
     ) -> None:
         """Write a status with these conditions, and the condition of the deadline."""
         now, waited_since = self._clock.now(), since(read, conditions)
         conditions = with_stalled(read, conditions, deadline=self._deadline, now=now)
         if waited_since is not None and now < waited_since + self._deadline:
-            run.requeue_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
+            context.requeue_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
         desired = with_conditions(desired, conditions)
         effects = self._recorder.unrecorded(read.uid, () if outcome is None else outcome.effect_events)
         if _status(desired) == _status(read):
             await self._recorder.alone(read.uid, effects)
             return
-        run.acted = True
+        context.acted = True
         status_events = () if outcome is None else outcome.status_events
         changes = changed_conditions(conditions_of(read), conditions)
         facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in changes]
         for fact in facts:
-            run.log.info("condition", generation=read.metadata.generation, **fact)
-        log = [*effects, *status_events, *(run.event(read, "ConditionChanged", **fact) for fact in facts)]
+            context.log.info("condition", generation=read.metadata.generation, **fact)
+        log = [*effects, *status_events, *(context.event(read, "ConditionChanged", **fact) for fact in facts)]
         write = self._store.update_status(desired, log=log)
         await self._recorder.with_write(read.uid, _unless_gone(write), effects)
 

@@ -30,16 +30,16 @@ class Reporter:
     def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
         """Observe that there is a controller, with these functions of its queue."""
 
-    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
+    def finished(self, context: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         """Observe the end of a reconcile."""
 
-    def retried(self, run: ReconcileContext, pause_s: float) -> None:
+    def retried(self, context: ReconcileContext, pause_s: float) -> None:
         """Observe a failed reconcile that will be retried."""
 
     def resynced(self, controller: str, keys: int) -> None:
         """Observe a resync of this many keys, when leadership began or later."""
 
-    def lost_event_found(self, run: ReconcileContext) -> None:
+    def lost_event_found(self, context: ReconcileContext) -> None:
         """Observe a resync that had work to do for an idle key: an event was lost, which is a bug."""
 
     def armed(self, controller: str) -> None:
@@ -99,22 +99,22 @@ class PrometheusReporter(Reporter):
         self._depth.labels(controller).set_function(depth)
         self._oldest.labels(controller).set_function(oldest_s)
 
-    def finished(self, run: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
+    def finished(self, context: ReconcileContext, outcome: ReconcileResult, seconds: float) -> None:
         """Count a reconcile."""
-        self._runs_of[run.controller, outcome].inc()
-        self._seconds_of[run.controller].observe(seconds)
+        self._runs_of[context.controller, outcome].inc()
+        self._seconds_of[context.controller].observe(seconds)
 
-    def retried(self, run: ReconcileContext, pause_s: float) -> None:  # noqa: ARG002  the delay is not counted
+    def retried(self, context: ReconcileContext, pause_s: float) -> None:  # noqa: ARG002  the delay is not counted
         """Count a reconcile that will be retried."""
-        self._retries.labels(run.controller).inc()
+        self._retries.labels(context.controller).inc()
 
     def resynced(self, controller: str, keys: int) -> None:
         """Count the keys of a resync."""
         self._scanned.labels(controller).inc(keys)
 
-    def lost_event_found(self, run: ReconcileContext) -> None:
+    def lost_event_found(self, context: ReconcileContext) -> None:
         """Count a lost event."""
-        self._finds.labels(run.controller).inc()
+        self._finds.labels(context.controller).inc()
 
     def armed(self, controller: str) -> None:
         """Create the metric of a deletion guard."""

@@ -158,10 +158,10 @@ class LostEvents:
         self._found = found
         self._pending: dict[str, asyncio.TimerHandle] = {}
 
-    def record_find(self, run: ReconcileContext) -> None:
+    def record_find(self, context: ReconcileContext) -> None:
         """Record that a reconcile caused by a resync has acted, although no event was known."""
-        self.record_event(run.key)
-        self._pending[run.key] = asyncio.get_running_loop().call_later(_EVENT_DELAY_S, self._confirm, run)
+        self.record_event(context.key)
+        self._pending[context.key] = asyncio.get_running_loop().call_later(_EVENT_DELAY_S, self._confirm, context)
 
     def record_event(self, key: str) -> None:
         """Record that an event for the key has arrived."""
@@ -173,6 +173,6 @@ class LostEvents:
         for key in list(self._pending):
             self.record_event(key)
 
-    def _confirm(self, run: ReconcileContext) -> None:
-        del self._pending[run.key]
-        self._found(run)
+    def _confirm(self, context: ReconcileContext) -> None:
+        del self._pending[context.key]
+        self._found(context)

@@ -48,13 +48,13 @@ from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.store.logs import Record
 
 
-def tombstone(instance: ComputeInstance, run: ReconcileContext) -> Record:
+def tombstone(instance: ComputeInstance, context: ReconcileContext) -> Record:
     """Return the tombstone of an instance, which is stored in the commit that removes it.
 
     Timeline permissions need the labels after the object is gone. A separate subject keeps them, because later events
     under the same id must not push them out of the retained window.
     """
-    entry = run.event(instance, FINALIZER_REMOVED, labels=instance.metadata.labels)
+    entry = context.event(instance, FINALIZER_REMOVED, labels=instance.metadata.labels)
     return msgspec.structs.replace(entry, subject=tombstone_subject(entry.subject))
 
 
@@ -83,20 +83,20 @@ class InstanceController:
     convergence: Convergence
     ambiguous: Counter
 
-    async def provision(self, instance: ComputeInstance, run: ReconcileContext) -> InstanceResult:
+    async def provision(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult:
         """Bring an instance one step nearer to its desired state."""
         linked = await find_linked(self.region, instance)
         if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
-        return await self._converge(instance, linked, run)
+        return await self._converge(instance, linked, context)
 
-    async def deprovision(self, instance: ComputeInstance, run: ReconcileContext) -> InstanceResult:
+    async def deprovision(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult:
         """Bring an instance one step nearer to its removal."""
         linked = await find_linked(self.region, instance)
         if linked.damage:
             return Blocked("Errored", linked.damage)
         if linked.own:
-            return await self._remove(instance, linked.own, run)
+            return await self._remove(instance, linked.own, context)
         if self.creation.is_pending(instance) and not self.creation.absence.record_missing(instance.uid):
             after_s = self.creation.absence.delay_s
             return Requeue(after_s, "Deprovisioning", "confirming that the server was deleted")
@@ -104,36 +104,36 @@ class InstanceController:
         self.convergence.changes.forget(instance)
         # `QuotaHooks.after_deprovision` releases the quota next. Nothing uses it any more: region removes a Server
         # after its absence at the provider is confirmed. Only a server that an operator abandoned may run on.
-        return Outcome(Done(), instance, [tombstone(instance, run)])
+        return Outcome(Done(), instance, [tombstone(instance, context)])
 
     async def _converge(
-        self, instance: ComputeInstance, linked: LinkedServers, run: ReconcileContext
+        self, instance: ComputeInstance, linked: LinkedServers, context: ReconcileContext
     ) -> InstanceResult:
         if is_ambiguous(instance, linked.candidates):
-            return self._ambiguous(instance, linked.candidates, run)
+            return self._ambiguous(instance, linked.candidates, context)
         if linked.candidates:
             self.creation.clear_pending(instance)
-            return await self._update(instance, linked.candidates[0], run)
+            return await self._update(instance, linked.candidates[0], context)
         if linked.deleting:
             return Requeue(POLL_S, "ServerDeleting", "the server is being deleted and will be created again")
         if linked.previous:
-            return await self.creation.remove_previous(instance, linked.previous, run)
-        return await self.creation.create(instance, run)
+            return await self.creation.remove_previous(instance, linked.previous, context)
+        return await self.creation.create(instance, context)
 
-    async def _update(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> InstanceResult:
+    async def _update(self, instance: ComputeInstance, server: ServerRead, context: ReconcileContext) -> InstanceResult:
         """Converge the server, and release surplus quota."""
         clock = self.convergence.clock
         if has_surplus_quota(instance):
-            run.acted = True
+            context.acted = True
             waiting = await _shrink_allocation(self.ledger, instance)
             if waiting is not None:
                 return waiting
             instance = with_quota_confirmed(instance, clock)
-        step = await self.convergence.converge(instance, server, run)
+        step = await self.convergence.converge(instance, server, context)
         return with_surplus(instance, step, clock) if isinstance(step, Outcome) else step
 
     def _ambiguous(
-        self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext
+        self, instance: ComputeInstance, servers: Sequence[ServerRead], context: ReconcileContext
     ) -> InstanceResult:
         """Report once that the server is ambiguous, and do nothing."""
         ids = [server.metadata.id for server in servers]
@@ -142,14 +142,14 @@ class InstanceController:
         if available is not None and (available.reason, available.message) == (result.reason, result.message):
             return result
         self.ambiguous.inc()
-        run.log.warning("ambiguous server", instance=instance.name, servers=ids)
-        return Outcome(result, instance, status_events=[run.event(instance, AMBIGUOUS, servers=ids)])
+        context.log.warning("ambiguous server", instance=instance.name, servers=ids)
+        return Outcome(result, instance, status_events=[context.event(instance, AMBIGUOUS, servers=ids)])
 
-    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerRead], run: ReconcileContext) -> Result:
+    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerRead], context: ReconcileContext) -> Result:
         self.creation.clear_pending(instance)
         for server in own:
             if not is_deleting(server):
-                run.acted = True
+                context.acted = True
                 await self.region.delete_server(server.metadata.id, payer_of(instance))
         message = f"the server is being deleted{_deletion_detail(own[0])}"
         return Requeue(POLL_S, "Deprovisioning", message, report_after_s=REPORT_AFTER.total_seconds())

@@ -214,9 +214,9 @@ def cleanup_guard(ports: ReconcilePorts) -> DeletionGuard:
     return DeletionGuard("previous-servers", ComputeInstance, ports=ports)
 
 
-def recreated_event(instance: ComputeInstance, run: ReconcileContext, why: str) -> Record:
+def recreated_event(instance: ComputeInstance, context: ReconcileContext, why: str) -> Record:
     """Return the event of a server that is created again, from its image and running."""
-    return run.event(instance, "ServerRecreated", why=why, lost="disk", was=instance.status.power_state)
+    return context.event(instance, "ServerRecreated", why=why, lost="disk", was=instance.status.power_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,32 +232,32 @@ class ServerCreation:
     """The uids of instances whose create request has no response: the server may yet appear."""
 
     async def remove_previous(
-        self, instance: ComputeInstance, servers: Sequence[ServerRead], run: ReconcileContext
+        self, instance: ComputeInstance, servers: Sequence[ServerRead], context: ReconcileContext
     ) -> InstanceResult:
         """Delete servers of a previous incarnation, which have the id of the server to create."""
         waiting = Requeue(POLL_S, "ServerDeleting", "the server of an earlier instance of this name is being deleted")
         active = [each for each in servers if not is_deleting(each)]
         if not active:
             return waiting
-        stopped = await self.guard.count_deletion(instance, run)
+        stopped = await self.guard.count_deletion(instance, context)
         if stopped is not None:
             return stopped
         for server in active:
             await self.region.delete_server(server.metadata.id, payer_of(instance))
         entries = [
-            run.event(instance, "PreviousServerDeleted", server=each.metadata.id, of=incarnation_of(each))
+            context.event(instance, "PreviousServerDeleted", server=each.metadata.id, of=incarnation_of(each))
             for each in active
         ]
         return Outcome(waiting, instance, entries)
 
-    async def create(self, instance: ComputeInstance, run: ReconcileContext) -> InstanceResult:
+    async def create(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult:
         waiting = await self._blocker(instance) or await confirm_quota(self.ledger, charge_of(instance))
         if waiting is not None:
             return waiting
         await self._check_exists(instance)
-        run.acted = True
+        context.acted = True
         try:
-            await self._request(instance, run)
+            await self._request(instance, context)
         except AlreadyExists:
             return await self._name_conflict(instance)
         except RemudaError as error:
@@ -268,7 +268,7 @@ class ServerCreation:
         if not instance.status.has_server:
             return _CREATING
         why = "the server disappeared without a request"
-        return Outcome(_CREATING, instance, [recreated_event(instance, run, why)])
+        return Outcome(_CREATING, instance, [recreated_event(instance, context, why)])
 
     def clear_pending(self, instance: ComputeInstance) -> None:
         """Record that the response to the create request is known."""
@@ -296,10 +296,12 @@ class ServerCreation:
         if found is None or found.uid != instance.uid:
             raise Conflict("ComputeInstance", instance.name)
 
-    async def _request(self, instance: ComputeInstance, run: ReconcileContext) -> None:
+    async def _request(self, instance: ComputeInstance, context: ReconcileContext) -> None:
         """Request the server. Its id is derived, so a repeated request creates no second one."""
         self._pending.add(instance.uid)
-        await self.region.api.create_server(await writing_for(self.region, instance, run.id), desired_server(instance))
+        await self.region.api.create_server(
+            await writing_for(self.region, instance, context.id), desired_server(instance)
+        )
 
     async def _name_conflict(self, instance: ComputeInstance) -> Result:
         """Return the result if a server with the id exists: its own after a lost response, or another."""
@@ -326,22 +328,24 @@ class Convergence:
     clock: Clock
     changes: ServerChanges
 
-    async def converge(self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> InstanceResult:
+    async def converge(
+        self, instance: ComputeInstance, server: ServerRead, context: ReconcileContext
+    ) -> InstanceResult:
         """Converge a server that exists. Its quota was confirmed before it was requested."""
         if is_unreported(instance, self.clock.now()) and is_in_progress(server) and is_requested(instance, server):
             return replace(_progress(instance, server), report_after_s=REPORT_AFTER.total_seconds())
-        outcome = await self._outcome(instance, server, run)
+        outcome = await self._outcome(instance, server, context)
         return replace(
             outcome,
             status_events=[
-                *_server_events(instance, server, run),
+                *_server_events(instance, server, context),
                 *outcome.status_events,
-                *_address_events(instance, outcome, run),
+                *_address_events(instance, outcome, context),
             ],
         )
 
     async def _outcome(
-        self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
+        self, instance: ComputeInstance, server: ServerRead, context: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         known = instance if is_quota_confirmed(instance) else with_quota_confirmed(instance, self.clock)
         try:
@@ -349,22 +353,22 @@ class Convergence:
         except RemudaError as error:
             return Outcome(rejection_of(error), projected(known, server, self.clock.now()))
         if change is not None:
-            run.acted = True
-            return self._requested(known, server, change, run)
-        return self._in_progress(known, server) if is_in_progress(server) else self._finished(known, server, run)
+            context.acted = True
+            return self._requested(known, server, change, context)
+        return self._in_progress(known, server) if is_in_progress(server) else self._finished(known, server, context)
 
     def _requested(
-        self, instance: ComputeInstance, before: ServerRead, change: RequestedChange, run: ReconcileContext
+        self, instance: ComputeInstance, before: ServerRead, change: RequestedChange, context: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         now, server = self.clock.now(), change.server
         facts = {"fields": list(change.fields), "server": server.metadata.id}
         if change.rebuild is None:
-            entry = run.event(instance, "ServerChanged" if change.fields else "ReplacementCancelled", **facts)
+            entry = context.event(instance, "ServerChanged" if change.fields else "ReplacementCancelled", **facts)
             is_all = bool(change.fields) and is_requested(instance, server)
             if is_all and not is_in_progress(server):  # the change does not concern the provider
-                return replace(self._finished(instance, server, run), effect_events=[entry])
+                return replace(self._finished(instance, server, context), effect_events=[entry])
             return Outcome(Requeue(POLL_S, message=_CHANGING), projected(instance, server, now), [entry])
-        entry = run.event(
+        entry = context.event(
             instance,
             change.rebuild,
             **facts,
@@ -384,7 +388,7 @@ class Convergence:
         return Outcome(Requeue(POLL_S, "Rebuilding", _message(server)), projected(rebuilding, server, now))
 
     def _finished(
-        self, instance: ComputeInstance, server: ServerRead, run: ReconcileContext
+        self, instance: ComputeInstance, server: ServerRead, context: ReconcileContext
     ) -> Outcome[ComputeInstance]:
         now = self.clock.now()
         has_failed = server.metadata.provisioning_status == "error"
@@ -393,26 +397,28 @@ class Convergence:
             kind = rebuild_kind(instance)
             event = _FAILURES[kind] if has_failed else _SUCCESSES[kind]
             message = _message(server) if has_failed else _SUCCESS_MESSAGES[kind]
-            events.append(run.event(instance, event, server=server.metadata.id, message=message))
+            events.append(context.event(instance, event, server=server.metadata.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else event, message, now)
         return Outcome(
             _failure(server) if has_failed else Done(), projected(instance, server, now), status_events=events
         )
 
 
-def _server_events(instance: ComputeInstance, server: ServerRead, run: ReconcileContext) -> list[Record]:
+def _server_events(instance: ComputeInstance, server: ServerRead, context: ReconcileContext) -> list[Record]:
     """Return the events of a server that is observed for the first time, or was created again."""
     if not instance.status.has_server:
-        return [run.event(instance, "ServerCreated", server=server.metadata.id)]
+        return [context.event(instance, "ServerCreated", server=server.metadata.id)]
     if server.status.recreations <= instance.status.recreations:
         return []
     why = "the server disappeared from the provider without a request"
-    return [recreated_event(instance, run, why)]
+    return [recreated_event(instance, context, why)]
 
 
-def _address_events(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: ReconcileContext) -> list[Record]:
+def _address_events(
+    before: ComputeInstance, outcome: Outcome[ComputeInstance], context: ReconcileContext
+) -> list[Record]:
     changes = changed_addresses(before.status, outcome.resource.status)
-    return [run.event(before, "AddressesChanged", changes=changes)] if changes else []
+    return [context.event(before, "AddressesChanged", changes=changes)] if changes else []
 
 
 def _progress(instance: ComputeInstance, server: ServerRead) -> Requeue:

@@ -37,48 +37,48 @@ class LedgerController:
     clock: Clock
     ledger: Ledger
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         """Do one step, if there is one."""
         try:
-            return await self._reconcile(await self.store.get(Quota, key), run)
+            return await self._reconcile(await self.store.get(Quota, key), context)
         except (NotFound, OwnerRejected):  # the record was removed with its organization
             return Done()
 
-    async def _reconcile(self, record: Quota, run: ReconcileContext) -> Result:
-        if await self._expire_next(record, run) or await self._remove_deleted_project(record, run):
+    async def _reconcile(self, record: Quota, context: ReconcileContext) -> Result:
+        if await self._expire_next(record, context) or await self._remove_deleted_project(record, context):
             return Requeue(0)
         if record.is_deleting and not record.spec.totals and not record.spec.intents:
-            await self._remove_finalizer(record, run)
+            await self._remove_finalizer(record, context)
         return Done()
 
-    async def _remove_finalizer(self, record: Quota, run: ReconcileContext) -> None:
+    async def _remove_finalizer(self, record: Quota, context: ReconcileContext) -> None:
         """Remove the finalizer of a record without usage when no allocation is active: empty ones are not counted."""
         if (await self.store.list_names(Allocation, index=("active", record.name), limit=1)).items:
-            run.requeue_after(_RETRY_S)
+            context.requeue_after(_RETRY_S)
             return
         if LEDGER_FINALIZER in record.metadata.finalizers:
-            run.acted = True
+            context.acted = True
             await self.store.update(without_finalizer(record, LEDGER_FINALIZER))
 
-    async def _expire_next(self, record: Quota, run: ReconcileContext) -> bool:
+    async def _expire_next(self, record: Quota, context: ReconcileContext) -> bool:
         """Complete the first intent after its deadline, or requeue for the deadline of the next one."""
         intent = min(record.spec.intents, key=lambda intent: intent.deadline, default=None)
         if intent is None:
             return False
         remaining_s = (intent.deadline - self.clock.now()).total_seconds()
         if remaining_s > 0:
-            run.requeue_after(remaining_s)
+            context.requeue_after(remaining_s)
             return False
-        run.acted = True
+        context.acted = True
         await self.ledger.intents.expire(record.name, intent)
         return True
 
-    async def _remove_deleted_project(self, record: Quota, run: ReconcileContext) -> bool:
+    async def _remove_deleted_project(self, record: Quota, context: ReconcileContext) -> bool:
         """Remove the entry of a deleted project. A project with usage cannot be deleted."""
         for each in record.spec.projects:
             if each.totals or await exists(self.store, Project, each.project):
                 continue
-            run.acted = True
+            context.acted = True
             await self._remove_project(record.name, each.project)
             return True
         return False

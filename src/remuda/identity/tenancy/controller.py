@@ -43,21 +43,21 @@ class OrganizationController:
     store: Store
     clock: Clock
 
-    async def provision(self, organization: Organization, run: ReconcileContext) -> Outcome[Organization]:
+    async def provision(self, organization: Organization, context: ReconcileContext) -> Outcome[Organization]:
         """Claim the desired domain, after the release of any other."""
         desired, owned = organization.spec.domain, await domains_of(self.store, organization)
         surplus = [domain for domain in owned if domain.spec.domain != desired]
         if surplus:
             await release(self.store, surplus[0])
-            run.acted = True
-            run.requeue_after(0)
+            context.acted = True
+            context.requeue_after(0)
         elif desired and not owned:
-            run.acted = await claim(self.store, organization, desired)
-            if not run.acted:
+            context.acted = await claim(self.store, organization, desired)
+            if not context.acted:
                 return Outcome(Blocked("DomainTaken", f"another organization owns the domain {desired}"), organization)
         return Outcome(Done(), _with_healthy(organization, self.clock))
 
-    async def deprovision(self, organization: Organization, run: ReconcileContext) -> Result:  # noqa: ARG002  the signature of a step
+    async def deprovision(self, organization: Organization, context: ReconcileContext) -> Result:  # noqa: ARG002  the signature of a step
         """Do nothing: everything that the organization owned is removed."""
         return Done()
 
@@ -77,18 +77,18 @@ class ProjectController:
     clock: Clock
     closer: ProjectCloser
 
-    async def provision(self, project: Project, run: ReconcileContext) -> Outcome[Project]:  # noqa: ARG002  the signature of a step
+    async def provision(self, project: Project, context: ReconcileContext) -> Outcome[Project]:  # noqa: ARG002  the signature of a step
         """Report that the project is healthy: it needs no resources."""
         return Outcome(Done(), _with_healthy(project, self.clock))
 
-    async def deprovision(self, project: Project, run: ReconcileContext) -> Result:
+    async def deprovision(self, project: Project, context: ReconcileContext) -> Result:
         """Close the project unless it has active allocations."""
         active_index = ("active", project.name)
         allocations = (await self.store.list(Allocation, index=active_index, limit=_MAX_NAMED)).items
         if not allocations:
             if await self.closer.close(organization_of(project), project.name):
                 return Done()
-            run.requeue_after(_RETRY_S)  # an open reservation becomes an allocation soon, or never
+            context.requeue_after(_RETRY_S)  # an open reservation becomes an allocation soon, or never
             return Blocked("InUse", "in use by an allocation that is being reserved")
         count = len((await self.store.list_names(Allocation, index=active_index)).items)
         return Blocked("InUse", f"in use by allocations of {_listed('object', map(_owner, allocations), count)}")

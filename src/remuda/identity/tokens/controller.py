@@ -45,15 +45,15 @@ class ExpiryController(Generic[ExpiringT]):
     clock: Clock
     grace: timedelta = _NO_GRACE
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         found = await find(self.store, self.kind, key)
         if found is None:
             return Done()
         remaining_s = _remaining_s(found.spec.expires, self.clock, self.grace)
         if remaining_s > 0:
-            run.requeue_after(remaining_s)
+            context.requeue_after(remaining_s)
         else:
-            run.acted = True
+            context.acted = True
             with suppress(NotFound):  # it was used meanwhile
                 await self.store.delete(self.kind, key, uid=found.uid, version=found.version)
         return Done()
@@ -65,19 +65,19 @@ class SessionController:
 
     sessions: Sessions
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         sessions = self.sessions
         session = await find(sessions.store, Session, key)
         if session is None:
             return Done()
         remaining_s = _remaining_s(session.spec.expires, sessions.clock)
         if session.spec.ended is not None:
-            run.acted = True
+            context.acted = True
             await sessions.clear(session)
         elif remaining_s > 0:
-            run.requeue_after(remaining_s)
+            context.requeue_after(remaining_s)
         else:
-            run.acted = True
+            context.acted = True
             await sessions.forget(session)
         return Done()
 
@@ -88,16 +88,16 @@ class LoginController:
 
     sessions: Sessions
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         store = self.sessions.store
         login = await find(store, BrowserLogin, key)
         if login is None:
             return Done()
         remaining_s = _remaining_s(login.spec.expires, self.sessions.clock)
         if login.spec.ended is None and remaining_s > 0:
-            run.requeue_after(remaining_s)
+            context.requeue_after(remaining_s)
             return Done()
-        run.acted = True
+        context.acted = True
         if login.spec.ended is not None:
             await self.sessions.end_of_login(login.spec.user, login.name)
         with suppress(NotFound):  # the logout did the same meanwhile
@@ -111,11 +111,11 @@ class KeyRotation:
 
     keys: SigningKeys
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         if key == NAME:
             before = self.keys.version
-            run.requeue_after(await self.keys.rotate())
-            run.acted = self.keys.version != before
+            context.requeue_after(await self.keys.rotate())
+            context.acted = self.keys.version != before
         return Done()
 
 

@@ -41,7 +41,7 @@ class GroupController:
 
     store: Store
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         group = await find(self.store, Group, key)
         if group is None:
             return Done()
@@ -51,7 +51,7 @@ class GroupController:
         if deleted:
             cleaned = replace(group, spec=without_members(group.spec, organization_of(group), deleted.__contains__))
             with suppress(NotFound):  # the group went in this very moment
-                await self.store.update(cleaned, log=[run.event(group, "MembersRemoved", members=sorted(deleted))])
+                await self.store.update(cleaned, log=[context.event(group, "MembersRemoved", members=sorted(deleted))])
         return Done()
 
     async def _missing(self, group: Group, kind: type[Resource], ids: Sequence[str]) -> Collection[str]:
@@ -68,7 +68,7 @@ class ProjectController:
 
     store: Store
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         project = await find(self.store, Project, key, include_deleting=False)
         if project is None:
             return Done()
@@ -78,7 +78,7 @@ class ProjectController:
             deleted = sorted(set(groups) - set(kept))
             cleaned = replace(project, spec=replace(project.spec, group_ids=kept))
             with suppress(NotFound):  # the project was removed meanwhile
-                await self.store.update(cleaned, log=[run.event(project, "GroupsRemoved", groups=deleted)])
+                await self.store.update(cleaned, log=[context.event(project, "GroupsRemoved", groups=deleted)])
         return Done()
 
 
@@ -89,7 +89,7 @@ class AccountController:
     store: Store
     tokens: Tokens
 
-    async def __call__(self, key: str, run: ReconcileContext) -> Result:
+    async def __call__(self, key: str, context: ReconcileContext) -> Result:
         account = await find(self.store, ServiceAccount, key)
         if account is None:
             return Done()
@@ -97,12 +97,12 @@ class AccountController:
             await self._revoke([*account.spec.replaced, *_current_token(account)])
             unprotected = without_finalizer(account, TOKENS_FINALIZER)
             with suppress(NotFound):  # another process that believes to lead has done it
-                await self.store.update(unprotected, log=[run.event(account, "TokensRevoked")])
+                await self.store.update(unprotected, log=[context.event(account, "TokensRevoked")])
         elif account.spec.replaced and not account.is_deleting:
             await self._revoke(account.spec.replaced)
             cleaned = replace(account, spec=replace(account.spec, replaced=()))
             with suppress(NotFound):  # the account was removed meanwhile
-                await self.store.update(cleaned, log=[run.event(account, "TokensRevoked")])
+                await self.store.update(cleaned, log=[context.event(account, "TokensRevoked")])
         return Done()
 
     async def _revoke(self, tokens: Sequence[ReplacedToken]) -> None:

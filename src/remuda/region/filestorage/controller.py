@@ -107,7 +107,7 @@ class FileStorageController:
     clock: Clock
     providers: ProviderRegistry
 
-    async def provision(self, storage: FileStorage, run: ReconcileContext) -> Result | Outcome[FileStorage]:
+    async def provision(self, storage: FileStorage, context: ReconcileContext) -> Result | Outcome[FileStorage]:
         storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
         if storage_class is None:
             return Failed("DependencyNotFound", "its storage class was deleted")
@@ -118,16 +118,16 @@ class FileStorageController:
             return attached
         desired = _desired(storage, provider_class(storage_class), attached)
         if cloud.provider.events is None:
-            run.requeue_after(_POLL_S)
+            context.requeue_after(_POLL_S)
         if found is not None and found.spec == desired:
             return Outcome(Done(), observed_storage(storage, found, self.clock.now()))
-        run.acted = True
+        context.acted = True
         return await self._converge(storage, desired, found, cloud)
 
-    async def deprovision(self, storage: FileStorage, run: ReconcileContext) -> Result:
+    async def deprovision(self, storage: FileStorage, context: ReconcileContext) -> Result:
         waiting = None if is_abandoned(storage) else await self._remove(storage)
         if waiting is not None:
-            run.acted = True
+            context.acted = True
             return waiting
         return Done()
 

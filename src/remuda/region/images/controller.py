@@ -58,28 +58,28 @@ class ImageController:
     transfers: Transfers
     attempts: int
 
-    async def provision(self, image: ImageImport, run: ReconcileContext) -> Result | Outcome[ImageImport]:
+    async def provision(self, image: ImageImport, context: ReconcileContext) -> Result | Outcome[ImageImport]:
         if image.status.state == "ready":
-            return await self._delete_ready(image, run)
+            return await self._delete_ready(image, context)
         if image.status.state == "failed":
             return _still_failed(image)
         cloud = await self.providers.get(region_of(image))
         found = await require(cloud.provider.images).find_image(image.name)
         if found is not None:
             cloud.invalidate_images()
-            return self._uploaded(image, found, cloud, run)
+            return self._uploaded(image, found, cloud, context)
         transfer = self.transfers.find(image.name)
         if transfer is None:
-            return self._start(image, cloud, run)
+            return self._start(image, cloud, context)
         if not transfer.is_done:
             return _in_progress(image, transfer, cloud)
-        return self._finish(image, transfer, cloud, run)
+        return self._finish(image, transfer, cloud, context)
 
-    async def deprovision(self, image: ImageImport, run: ReconcileContext) -> Result:
+    async def deprovision(self, image: ImageImport, context: ReconcileContext) -> Result:
         """Cancel the transfer, and delete the image at the provider."""
         cloud = await self.providers.get(region_of(image))
         if not self.transfers.cancel(image.name) or cloud.calls.is_unknown(image_key(image.name)):
-            run.acted = True
+            context.acted = True
             return Requeue(RECHECK_S, "Deprovisioning", "the transfer is being cancelled")
         images = require(cloud.provider.images)
         try:
@@ -90,22 +90,24 @@ class ImageController:
         if waiting is None:
             self.transfers.forget(image.name)
         else:
-            run.acted = True
+            context.acted = True
         return waiting or Done()
 
-    def _start(self, image: ImageImport, cloud: RegionProvider, run: ReconcileContext) -> Result | Outcome[ImageImport]:
+    def _start(
+        self, image: ImageImport, cloud: RegionProvider, context: ReconcileContext
+    ) -> Result | Outcome[ImageImport]:
         if cloud.calls.is_unknown(image_key(image.name)):
             return Requeue(RECHECK_S, message="an earlier call to the provider is still running")
-        run.acted = True
+        context.acted = True
         is_needed = partial(exists, self.store, ImageImport, image.name, include_deleting=False)
         self.transfers.start(require(cloud.provider.images), cloud_image_spec(image), image.spec.uri, is_needed)
         return Requeue(cloud.wait_s, message=_QUEUED)
 
     def _uploaded(
-        self, image: ImageImport, found: CloudImage, cloud: RegionProvider, run: ReconcileContext
+        self, image: ImageImport, found: CloudImage, cloud: RegionProvider, context: ReconcileContext
     ) -> Outcome[ImageImport]:
         if found.state == "failed":
-            return self._fail(image, "the provider could not create the image", run)
+            return self._fail(image, "the provider could not create the image", context)
         if found.state != "ready":
             waiting = Requeue(cloud.wait_s, message=f"the image is {found.state}")
             return Outcome(waiting, _with(image, state="creating"))
@@ -115,11 +117,11 @@ class ImageController:
             facts = {"size": transfer.received, "sha256": transfer.sha256}
             ready = _with(ready, received=transfer.received, **facts)
         self.transfers.forget(image.name)
-        run.requeue_after(READY_RETENTION.total_seconds())
-        return Outcome(Done(), ready, [run.event(image, "Imported", **facts)])
+        context.requeue_after(READY_RETENTION.total_seconds())
+        return Outcome(Done(), ready, [context.event(image, "Imported", **facts)])
 
     def _finish(
-        self, image: ImageImport, transfer: Transfer, cloud: RegionProvider, run: ReconcileContext
+        self, image: ImageImport, transfer: Transfer, cloud: RegionProvider, context: ReconcileContext
     ) -> Result | Outcome[ImageImport]:
         """Handle a transfer that is done while the image is not at the provider."""
         error = transfer.error or _LOST
@@ -130,25 +132,25 @@ class ImageController:
             return Requeue(cloud.absence.delay_s, message="confirming that the provider does not have it")
         cloud.absence.clear(image.name)
         if is_last:
-            return self._fail(image, why, run)
+            return self._fail(image, why, context)
         self.transfers.forget(image.name)
         interrupted = _with(image, state="pending", received=0, failures=failures)
-        event = run.event(image, "Interrupted", failures=failures, why=why)
+        event = context.event(image, "Interrupted", failures=failures, why=why)
         return Outcome(Failed("ImportInterrupted", f"{why}; the import is retried"), interrupted, [event])
 
-    def _fail(self, image: ImageImport, why: str, run: ReconcileContext) -> Outcome[ImageImport]:
+    def _fail(self, image: ImageImport, why: str, context: ReconcileContext) -> Outcome[ImageImport]:
         self.transfers.forget(image.name)
         failed = _with(image, state="failed")
-        return Outcome(Blocked("Errored", why), failed, [run.event(image, "ImportFailed", why=why)])
+        return Outcome(Blocked("Errored", why), failed, [context.event(image, "ImportFailed", why=why)])
 
-    async def _delete_ready(self, image: ImageImport, run: ReconcileContext) -> Result:
+    async def _delete_ready(self, image: ImageImport, context: ReconcileContext) -> Result:
         """Delete the import of an image that has been ready for a while; the image stays at the provider."""
         available = find_condition(image.status.conditions, AVAILABLE)
         age = timedelta(0) if available is None else self.clock.now() - available.last_transition_time
         if abs(age) < READY_RETENTION:  # a time far in the future is from before the clock was set back
-            run.requeue_after((READY_RETENTION - age).total_seconds())
+            context.requeue_after((READY_RETENTION - age).total_seconds())
         else:
-            run.acted = True
+            context.acted = True
             await roll_back_create(self.store, ImageImport, image.name, _is_settled)
         return Done()
 

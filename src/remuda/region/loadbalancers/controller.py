@@ -42,18 +42,18 @@ class LoadBalancerController:
     store: Store
     providers: ProviderRegistry
 
-    async def provision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result | Outcome[LoadBalancer]:
+    async def provision(self, balancer: LoadBalancer, context: ReconcileContext) -> Result | Outcome[LoadBalancer]:
         """Allocate the address, then create or update the load balancer at the provider."""
         network = await self.store.get(Network, network_of(balancer))
         if not is_provisioned(network):
             return Blocked("DependencyNotReady", "its network is being created")
-        address = await self._address(balancer, network, run)
+        address = await self._address(balancer, network, context)
         if not isinstance(address, Address):
             return address
         identity = await self.store.get(Identity, identity_of(balancer))
-        return await self._converge(balancer, _desired(balancer, identity, network, address), run)
+        return await self._converge(balancer, _desired(balancer, identity, network, address), context)
 
-    async def deprovision(self, balancer: LoadBalancer, run: ReconcileContext) -> Result:
+    async def deprovision(self, balancer: LoadBalancer, context: ReconcileContext) -> Result:
         """Remove the load balancer at the provider, then release its address."""
         identity = await find(self.store, Identity, identity_of(balancer))
         if identity is not None and not is_abandoned(balancer):
@@ -62,17 +62,17 @@ class LoadBalancerController:
             handle = _handle(balancer, identity)
             waiting = await cloud.delete(handle, balancers.find_balancer, balancers.remove_balancer)
             if waiting is not None:
-                run.acted = True
+                context.acted = True
                 return waiting
         if not is_abandoned(balancer):
             await release_address(self.store, balancer)
         return Done()
 
-    async def _address(self, balancer: LoadBalancer, network: Network, run: ReconcileContext) -> Address | Result:
+    async def _address(self, balancer: LoadBalancer, network: Network, context: ReconcileContext) -> Address | Result:
         found = await find_address(self.store, balancer)
         if found is not None:
             return found
-        run.acted = True
+        context.acted = True
         requested = balancer.spec.requested_vip_address
         if not requested:
             taken = await allocate_address(self.store, network, balancer)
@@ -83,13 +83,13 @@ class LoadBalancerController:
         return taken or Blocked(ADDRESS_TAKEN, f"another object on its network has {requested}: choose another address")
 
     async def _converge(
-        self, balancer: LoadBalancer, desired: CloudBalancerSpec, run: ReconcileContext
+        self, balancer: LoadBalancer, desired: CloudBalancerSpec, context: ReconcileContext
     ) -> Result | Outcome[LoadBalancer]:
         cloud = await self.providers.get(region_of(balancer))
         balancers = require(cloud.provider.load_balancers)
         found = await balancers.find_balancer(desired.handle)
         if found is None or found.spec != desired:
-            run.acted = True
+            context.acted = True
             try:
                 found = await balancers.converge_balancer(desired)
             except NoCapacity:

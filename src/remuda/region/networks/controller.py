@@ -101,24 +101,24 @@ class IdentityController:
     randomness: Randomness
     providers: ProviderRegistry
 
-    async def provision(self, identity: Identity, run: ReconcileContext) -> Result:
+    async def provision(self, identity: Identity, context: ReconcileContext) -> Result:
         """Create the tenancy, with a key pair that was stored before."""
         cloud = await self.providers.get(region_of(identity))
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is None:
-            return await self._write_record(identity, run)
+            return await self._write_record(identity, context)
         desired = _tenancy(identity, record)
         tenancies = require(cloud.provider.tenancies)
         if await tenancies.find_tenancy(desired.name) != desired:
-            run.acted = True
+            context.acted = True
             await tenancies.converge_tenancy(desired)
         return Done()
 
-    async def deprovision(self, identity: Identity, run: ReconcileContext) -> Result:
+    async def deprovision(self, identity: Identity, context: ReconcileContext) -> Result:
         """Remove the tenancy, then the key pair."""
         waiting = None if is_abandoned(identity) else await self._remove_tenancy(identity)
         if waiting is not None:
-            run.acted = True
+            context.acted = True
             return waiting
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is not None:
@@ -135,8 +135,8 @@ class IdentityController:
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "the provider still has objects in its tenancy")
 
-    async def _write_record(self, identity: Identity, run: ReconcileContext) -> Result:
-        run.acted = True
+    async def _write_record(self, identity: Identity, context: ReconcileContext) -> Result:
+        context.acted = True
         pair = new_key_pair(self.randomness)
         metadata = Metadata(name=identity.name, labels=dict(identity.metadata.labels))
         spec = OpenstackIdentitySpec(ssh_private_key=pair.private, ssh_public_key=pair.public)
@@ -152,7 +152,7 @@ class NetworkController:
     store: Store
     providers: ProviderRegistry
 
-    async def provision(self, network: Network, run: ReconcileContext) -> Result | Outcome[Network]:
+    async def provision(self, network: Network, context: ReconcileContext) -> Result | Outcome[Network]:
         """Create or update the network at the provider."""
         identity = await self.store.get(Identity, identity_of(network))
         if not is_provisioned(identity):
@@ -167,18 +167,18 @@ class NetworkController:
                 return Blocked(VLANS_EXHAUSTED, "its region has no free VLAN: delete a network")
         desired = _desired(network, identity, vlan)
         if found is None or found.spec != desired:
-            run.acted = True
+            context.acted = True
             try:
                 found = await networks.converge_network(desired)
             except InUse:
                 return Failed("VLANTaken", f"another network at the provider has its VLAN {vlan}")
         return Outcome(Done(), _observed(network, found))
 
-    async def deprovision(self, network: Network, run: ReconcileContext) -> Result:
+    async def deprovision(self, network: Network, context: ReconcileContext) -> Result:
         """Remove the network at the provider, then release its VLAN."""
         identity = await find(self.store, Identity, identity_of(network))
         if identity is not None and not identity.is_deleting:  # the API process stopped before it deleted the identity
-            run.acted = True
+            context.acted = True
             with suppress(NotFound):
                 await self.store.delete(Identity, identity.name, uid=identity.uid)
         if identity is not None and not is_abandoned(network):
@@ -190,7 +190,7 @@ class NetworkController:
             except InUse:
                 return Requeue(RECHECK_S, "Deprovisioning", "the provider still has objects on it")
             if waiting is not None:
-                run.acted = True
+                context.acted = True
                 return waiting
             await release_vlan(self.store, cloud.region, network.name)
         return Done()

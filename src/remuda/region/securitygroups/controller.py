@@ -27,7 +27,7 @@ class SecurityGroupController:
     store: Store
     providers: ProviderRegistry
 
-    async def provision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
+    async def provision(self, group: SecurityGroup, context: ReconcileContext) -> Result:
         """Create the group, or update its rules."""
         identity = await self.store.get(Identity, identity_of(group))
         network = await self.store.get(Network, network_of(group))
@@ -37,11 +37,11 @@ class SecurityGroupController:
         groups, desired = require(cloud.provider.security_groups), rules.cloud_group(group, identity)
         found = await groups.find_group(desired.handle)
         if found is None or set(found.rules) != set(desired.rules):
-            run.acted = True
+            context.acted = True
             await groups.converge_group(desired)
         return Done()
 
-    async def deprovision(self, group: SecurityGroup, run: ReconcileContext) -> Result:
+    async def deprovision(self, group: SecurityGroup, context: ReconcileContext) -> Result:
         """Remove the group, when no port uses it."""
         identity = await find(self.store, Identity, identity_of(group))
         if identity is None or is_abandoned(group):
@@ -53,7 +53,7 @@ class SecurityGroupController:
         except InUse:
             return Requeue(RECHECK_S, "Deprovisioning", "a server at the provider still uses it")
         if waiting is not None:
-            run.acted = True
+            context.acted = True
             return waiting
         return Done()
 

@@ -139,7 +139,7 @@ class ServerController:
     capacity: CapacityReservations
     create_attempts: int = 3
 
-    async def provision(self, server: Server, run: ReconcileContext) -> ServerResult:
+    async def provision(self, server: Server, context: ReconcileContext) -> ServerResult:
         dependencies = await self._dependencies(server)
         if isinstance(dependencies, Blocked):
             return dependencies
@@ -147,19 +147,19 @@ class ServerController:
         if replacement.started < server.spec.replacement:
             return await self._start_replacement(server, dependencies, replacement)
         if replacement.completed < replacement.started and replacement.predecessors_deleted < replacement.started:
-            run.acted = True
+            context.acted = True
             return await self._delete_replaced(server, dependencies, replacement)
-        port = await self._port(server, dependencies, run)
+        port = await self._port(server, dependencies, context)
         if not isinstance(port, CloudPort):
             return port
         handle = server_handle(server, dependencies.identity, replacement.started)
         if _may_exist(server, handle, dependencies.cloud):
             found = await require(dependencies.cloud.provider.servers).find_server(handle)
             if found is not None:
-                return await self._converge(server, dependencies, port, found, run)
-        return await self._create(server, dependencies, port, replacement, run)
+                return await self._converge(server, dependencies, port, found, context)
+        return await self._create(server, dependencies, port, replacement, context)
 
-    async def deprovision(self, server: Server, run: ReconcileContext) -> Result:
+    async def deprovision(self, server: Server, context: ReconcileContext) -> Result:
         """Delete the server, its port and its address. An abandoned one stays at the provider and keeps its address."""
         if is_abandoned(server):
             return Done()
@@ -168,7 +168,7 @@ class ServerController:
             cloud = await self.providers.get(region_of(server))
             waiting = await delete_all(deletions_of(server, cloud, identity), cloud)
             if waiting is not None:
-                run.acted = True
+                context.acted = True
                 return waiting
         await release_address(self.store, server)
         return Done()
@@ -193,12 +193,12 @@ class ServerController:
         return _Dependencies(cloud, identity, network, groups)
 
     async def _port(
-        self, server: Server, dependencies: _Dependencies, run: ReconcileContext
+        self, server: Server, dependencies: _Dependencies, context: ReconcileContext
     ) -> CloudPort | ServerResult:
         """Return the port as desired, or the result of a step towards it."""
         address = await find_address(self.store, server)
         if address is None:
-            run.acted = True
+            context.acted = True
             reserve = allocate_address if server.spec.adopted is None else reserve_adopted_address
             address = await reserve(self.store, dependencies.network, server)
         if address is None:
@@ -209,7 +209,7 @@ class ServerController:
             found = await ports.find_port(desired.handle)
             if found is not None and found.spec == desired:
                 return found
-        run.acted = True
+        context.acted = True
         try:
             return await ports.converge_port(desired)
         except NoCapacity:
@@ -223,7 +223,7 @@ class ServerController:
         dependencies: _Dependencies,
         port: CloudPort,
         replacement: ReplacementStatus,
-        run: ReconcileContext,
+        context: ReconcileContext,
     ) -> ServerResult:
         authority = await self._authority(server)
         desired = desired_server(server, dependencies.identity, authority, replacement.started)
@@ -241,7 +241,7 @@ class ServerController:
         except AlreadyExists:  # an earlier create took effect and was not stored; or a read was stale
             found = await servers.find_server(desired.handle)
             waiting = Requeue(RECHECK_S, message="the server is being created")
-            return waiting if found is None else await self._converge(server, dependencies, port, found, run)
+            return waiting if found is None else await self._converge(server, dependencies, port, found, context)
         except InUse:
             await delete_stale_server(port.spec.handle, dependencies.cloud, older_than=desired.handle.name)
             return Requeue(RECHECK_S, message="an old server behind the port is being deleted")
@@ -251,7 +251,7 @@ class ServerController:
             message = "the provider does not offer the flavor, image or host any more"
             return Outcome(Failed("ProviderRejected", message), missing)
         dependencies.cloud.absence.clear(desired.handle)
-        event = run.event(server, "Recreated" if existed else "Created", flavor=desired.flavor, image=desired.image)
+        event = context.event(server, "Recreated" if existed else "Created", flavor=desired.flavor, image=desired.image)
         updated = observed(server, created, port, self.clock.now())
         updated = with_status(
             with_recreation_counted(updated, server, replacement),
@@ -268,13 +268,23 @@ class ServerController:
         return dataclasses.replace(outcome, resource=with_drift(outcome.resource, found, self.clock.now()))
 
     async def _converge(
-        self, server: Server, dependencies: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
+        self,
+        server: Server,
+        dependencies: _Dependencies,
+        port: CloudPort,
+        found: CloudServer,
+        context: ReconcileContext,
     ) -> Outcome[Server]:
         dependencies.cloud.absence.clear(found.handle)
-        return self._with_drift(await self._repair(server, dependencies, port, found, run), found)
+        return self._with_drift(await self._repair(server, dependencies, port, found, context), found)
 
     async def _repair(
-        self, server: Server, dependencies: _Dependencies, port: CloudPort, found: CloudServer, run: ReconcileContext
+        self,
+        server: Server,
+        dependencies: _Dependencies,
+        port: CloudPort,
+        found: CloudServer,
+        context: ReconcileContext,
     ) -> Outcome[Server]:
         updated = observed(server, found, port, self.clock.now())
         replacement = updated.status.replacement
@@ -291,12 +301,12 @@ class ServerController:
             updated = with_status(updated, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
             servers = require(dependencies.cloud.provider.servers)
-            return await retry_create(updated, found, servers, run, attempts=self.create_attempts)
+            return await retry_create(updated, found, servers, context, attempts=self.create_attempts)
         if found.launched is not None:
             updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
         if applied != server.spec.image.id or updated.status.rebuild is not None:
             desired = desired_server(server, dependencies.identity, await self._authority(server), replacement.started)
-            return await rebuild(updated, found, dependencies.cloud, run, user_data=desired.user_data)
+            return await rebuild(updated, found, dependencies.cloud, context, user_data=desired.user_data)
         result = settled_result(found) or Requeue(dependencies.cloud.wait_s, message=f"the server is {found.state}")
         return Outcome(result, updated)
 

@@ -24,28 +24,28 @@ def with_status(server: Server, **changes: object) -> Server:
 
 
 async def retry_create(
-    server: Server, found: CloudServer, servers: CloudServers, run: ReconcileContext, *, attempts: int
+    server: Server, found: CloudServer, servers: CloudServers, context: ReconcileContext, *, attempts: int
 ) -> Outcome[Server]:
     """Count a failed start once, and delete the server; when it is gone, it is created again."""
     status = server.status
     if status.provider_create_retrying:
-        run.acted = True
+        context.acted = True
         await servers.remove_server(found.handle)
         return Outcome(Requeue(RECHECK_S, message=_RETRYING), with_status(server, phase="Pending"))
     failures = min(status.provider_create_failures + 1, attempts)
     if failures >= attempts:
         failed = with_status(server, provider_create_failures=failures)
         is_new = status.provider_create_failures < failures
-        events = [run.event(server, "AttemptsExhausted", fault=found.fault, failures=failures)] if is_new else []
+        events = [context.event(server, "AttemptsExhausted", fault=found.fault, failures=failures)] if is_new else []
         message = f"the server could not be started: {found.fault or 'the provider reports no cause'}"
         return Outcome(Blocked("Errored", message), failed, events)
     counted = with_status(server, provider_create_failures=failures, provider_create_retrying=True)
-    event = run.event(server, "CreateFailed", fault=found.fault, failures=failures)
+    event = context.event(server, "CreateFailed", fault=found.fault, failures=failures)
     return Outcome(Requeue(0, message=_RETRYING), counted, [event])
 
 
 async def rebuild(
-    server: Server, found: CloudServer, cloud: RegionProvider, run: ReconcileContext, *, user_data: bytes
+    server: Server, found: CloudServer, cloud: RegionProvider, context: ReconcileContext, *, user_data: bytes
 ) -> Outcome[Server]:
     """Rebuild a server with the desired image and this user data, step by step."""
     target, marker = server.spec.image.id, server.status.rebuild
@@ -55,17 +55,17 @@ async def rebuild(
         initiated = with_status(server, rebuild=Rebuild(target_image_id=target, state="Initiated"))
         return Outcome(Requeue(0, message=_REBUILDING), initiated)
     if marker.state == "Initiated":
-        return await _start_rebuild(server, found, cloud, run, user_data)
-    return _check_rebuild(server, marker, found, cloud, run)
+        return await _start_rebuild(server, found, cloud, context, user_data)
+    return _check_rebuild(server, marker, found, cloud, context)
 
 
 async def _start_rebuild(
-    server: Server, found: CloudServer, cloud: RegionProvider, run: ReconcileContext, user_data: bytes
+    server: Server, found: CloudServer, cloud: RegionProvider, context: ReconcileContext, user_data: bytes
 ) -> Outcome[Server]:
     target = server.spec.image.id
     marker = Rebuild(target_image_id=target, state="Rebuilding")
     if found.image == target and found.state != "failed":  # it was started, and that was not stored
-        return _check_rebuild(with_status(server, rebuild=marker), marker, found, cloud, run)
+        return _check_rebuild(with_status(server, rebuild=marker), marker, found, cloud, context)
     try:
         await require(cloud.provider.servers).rebuild_server(found.handle, target, user_data)
     except WrongState:
@@ -73,12 +73,12 @@ async def _start_rebuild(
     except NotFound:  # it has just disappeared, or the read was stale
         return Outcome(Requeue(RECHECK_S, message="the server disappeared from the provider"), server)
     started = with_status(server, rebuild=marker, phase="Building")
-    event = run.event(server, "Rebuilding", image=target)
+    event = context.event(server, "Rebuilding", image=target)
     return Outcome(Requeue(cloud.wait_s, message=_REBUILDING), started, [event])
 
 
 def _check_rebuild(
-    server: Server, marker: Rebuild, found: CloudServer, cloud: RegionProvider, run: ReconcileContext
+    server: Server, marker: Rebuild, found: CloudServer, cloud: RegionProvider, context: ReconcileContext
 ) -> Outcome[Server]:
     """Check the result of a rebuild; confirm a failure by a second read, since the first one may be stale."""
     target, key = marker.target_image_id, (found.handle, marker.target_image_id)
@@ -88,7 +88,7 @@ def _check_rebuild(
     if found.state != "failed" and found.image == target:
         cloud.absence.clear(key)
         done = with_status(server, rebuild=None, applied_image_id=target)
-        return Outcome(Done(), done, [run.event(server, "Rebuilt", image=target)])
+        return Outcome(Done(), done, [context.event(server, "Rebuilt", image=target)])
     if marker.state != "Failed" and not cloud.absence.record_missing(key):
         return Outcome(Requeue(cloud.absence.delay_s, message="confirming that the rebuild failed"), server)
     cloud.absence.clear(key)
