@@ -17,15 +17,15 @@ async def test_the_instance_and_its_explanation_name_the_provider_until_it_has_a
     instance = await compute.instance(network)
     await rest(compute)
     assert late.creates == 1
-    assert (await compute.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "ProviderNotResponding"
+    assert (await compute.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "ProviderUnavailable"
     explanation = expect(await compute.root.get(f"{at(instance)}/explain"), 200)
     (wait,) = explanation["waitingFor"]
-    assert (wait["reason"], wait["resolvedBy"]) == ("ProviderNotResponding", "operator")
+    assert (wait["reason"], wait["resolvedBy"]) == ("ProviderUnavailable", "operator")
     assert "the provider did not answer in time" in wait["message"]
     assert 0 < wait["retryIntervalSeconds"] <= 300
     assert NORTH not in str(explanation["messages"])
     conditions = [each for each in await timeline(compute.root, instance) if each["event"] == "ConditionChanged"]
-    assert sum(each["reason"] == "ProviderNotResponding" for each in conditions) == 1
+    assert sum(each["reason"] == "ProviderUnavailable" for each in conditions) == 1
     await rest(compute, TAKES_S)
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
     explanation = expect(await compute.root.get(f"{at(instance)}/explain"), 200)

@@ -30,9 +30,9 @@ def test_what_it_had_is_remembered_until_its_server_has_others() -> None:
     first = on(public(), **FIRST)
     between = on(first)
     second = on(between, **SECOND)
-    assert (between.status.private_ip, between.status.had) == ("", Addresses(**FIRST))
+    assert (between.status.private_ip, between.status.previous_addresses) == ("", Addresses(**FIRST))
     assert on(between) == between, "it shows its server as it is"
-    assert second.status.had is None
+    assert second.status.previous_addresses is None
     assert changed_addresses(first.status, between.status) == {}
     assert changed_addresses(between.status, second.status) == {
         "privateIP": {"was": "10.0.0.1", "now": "10.0.0.2"},
@@ -49,7 +49,7 @@ def test_addresses_that_stay_or_come_for_the_first_time_are_no_others() -> None:
 
 def test_a_public_address_that_nobody_wants_any_more_is_not_remembered() -> None:
     unwanted = replace(on(public(), **FIRST), spec=public(is_wanted=False).spec)
-    assert on(unwanted, **FIRST | {"public_ip": ""}).status.had is None
+    assert on(unwanted, **FIRST | {"public_ip": ""}).status.previous_addresses is None
 
 
 async def test_an_instance_whose_server_is_recreated_tells_what_its_addresses_were_and_are(

@@ -71,7 +71,7 @@ async def test_an_update_that_succeeds_at_once_was_available_all_the_time(sample
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"), [(SILENCE, "Provisioning"), (ILL, "ProviderNotResponding")], ids=["service", "provider"]
+    ("error", "reason"), [(SILENCE, "Provisioning"), (ILL, "ProviderUnavailable")], ids=["service", "provider"]
 )
 async def test_what_cannot_be_created_says_why_once_from_the_second_failure_on(
     sample: Farm, steps: ScriptedSteps, error: Unavailable, reason: str
@@ -113,7 +113,7 @@ async def test_a_deletion_that_fails_says_why(sample: Farm, steps: ScriptedSteps
     await sample.store.delete(Animal, "bella", uid=bella.uid)
     with pytest.raises(Unavailable):
         await steps.look(says=ILL, failures=1)
-    assert said(await steps.get()) == ("False", "ProviderNotResponding", "the barn does not answer")
+    assert said(await steps.get()) == ("False", "ProviderUnavailable", "the barn does not answer")
 
 
 async def test_a_deletion_that_cannot_even_begin_says_what_it_waits_for(sample: Farm, steps: ScriptedSteps) -> None:

@@ -34,10 +34,10 @@ async def test_a_server_whose_create_ends_late_is_reconciled_at_once(
     assert late.creates == 1, "no second create is sent while the first one has not ended"
     metadata = expect(await region.root.get(f"/api/v2/servers/{server}"), 200)["metadata"]
     assert metadata["provisioningStatus"] == "provisioning"
-    assert metadata["provisioningStatusDetail"]["reason"] == "ProviderNotResponding"
+    assert metadata["provisioningStatusDetail"]["reason"] == "ProviderUnavailable"
     assert "did not answer in time" in metadata["provisioningStatusDetail"]["message"]
     assert NORTH not in metadata["provisioningStatusDetail"]["message"]
-    assert await reported(region, server) == ["ProviderNotResponding"], "once, however many attempts there were"
+    assert await reported(region, server) == ["ProviderUnavailable"], "once, however many attempts there were"
     await region.until(f"/api/v2/servers/{server}", "provisioned")
     assert region.clock.monotonic() - late.ended_at < 1
     assert len(region.north.operator.servers()) == 1

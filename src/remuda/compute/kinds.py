@@ -96,8 +96,8 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     private_ip: str = ""
     public_ip: str = ""
     mac_address: str = ""
-    had: Addresses | None = None
-    """The previous addresses that the server no longer has, until it has others."""
+    previous_addresses: Addresses | None = None
+    """Those that the server no longer has, until it has others."""
     has_server: bool = False
     """Whether the server was created once: if it is missing now, another program deleted it."""
     recreations: int = 0

@@ -50,7 +50,7 @@ Conditions = tuple[Condition, ...]
 def delayed(error: RemudaError) -> Requeue:
     """Return the result, as users see it, of an attempt that failed with an error that a retry may cure."""
     if isinstance(error, Unavailable) and error.provider_problem:
-        return Requeue(0, "ProviderNotResponding", error.provider_problem)
+        return Requeue(0, "ProviderUnavailable", error.provider_problem)
     if isinstance(error, TimedOut):
         return Requeue(0, message="the last attempt did not end in time and will be retried")
     return Requeue(0, message="the last attempt failed because a service is not available, and will be retried")

@@ -83,7 +83,7 @@ REASONS: Mapping[str, Reason] = {
     "ProviderRejected": Reason(
         "The provider rejects the server", "user", "Select a flavor and an image that are offered.", _BACKED_OFF_S
     ),
-    "ProviderNotResponding": Reason(
+    "ProviderUnavailable": Reason(
         "The provider of the region does not respond", "operator", "If this lasts, contact the operator.", _BACKED_OFF_S
     ),
     "DependencyNotFound": Reason(

@@ -22,21 +22,22 @@ from remuda.region.servers.schema import ServerRead, ServerSpecWire
 from remuda.resources.schema import Health
 
 _disruptive = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
-"""Return the fields that change only with a rebuild or replacement of the server."""
+"""The fields that change only with a rebuild or replacement of the server."""
 _observed = common_fields(ServerSpecWire, AppliedSpec)
 _NO_ADDRESSES = Addresses()
 
 
 def with_addresses(instance: ComputeInstance, server: ServerRead) -> ComputeInstance:
     before, now = _last_addresses(instance.status), _addresses_of(server)
-    if instance.status.had is None and before == now:
+    if instance.status.previous_addresses is None and before == now:
         return instance
-    had = Addresses(
+    previous = Addresses(
         private_ip="" if now.private_ip else before.private_ip,
         public_ip="" if now.public_ip or not instance.spec.wants_public_ip else before.public_ip,
         mac_address="" if now.mac_address else before.mac_address,
     )
-    status = replace(instance.status, had=None if had == _NO_ADDRESSES else had, **msgspec.structs.asdict(now))
+    previous_addresses = None if previous == _NO_ADDRESSES else previous
+    status = replace(instance.status, previous_addresses=previous_addresses, **msgspec.structs.asdict(now))
     return replace(instance, status=status)
 
 
@@ -52,11 +53,11 @@ def changed_addresses(before: InstanceStatus, after: InstanceStatus) -> Mapping[
 
 
 def _last_addresses(status: InstanceStatus) -> Addresses:
-    had = status.had or _NO_ADDRESSES
+    previous = status.previous_addresses or _NO_ADDRESSES
     return Addresses(
-        private_ip=status.private_ip or had.private_ip,
-        public_ip=status.public_ip or had.public_ip,
-        mac_address=status.mac_address or had.mac_address,
+        private_ip=status.private_ip or previous.private_ip,
+        public_ip=status.public_ip or previous.public_ip,
+        mac_address=status.mac_address or previous.mac_address,
     )
 
 
