@@ -133,7 +133,7 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s)
         self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
         self.running_controllers = {controller.name: controller for controller in self.controllers()}
-        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_only_process)
+        self._recovery = OperationRecovery(self.operations, is_only_process=ports.is_only_process)
         self._background = BackgroundTasks(ports.clock)
 
     @abstractmethod

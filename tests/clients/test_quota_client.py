@@ -80,7 +80,7 @@ async def test_what_something_costs_is_held_once_and_released(tmp_path: Path, tr
             await client.allocate(wanted)
         assert await _used(environment, place) == 2
         assert await client.confirm(wanted)
-        await client.change(replace(wanted, amounts=(ChargeAmount("networks", 3),)))
+        await client.update(replace(wanted, amounts=(ChargeAmount("networks", 3),)))
         assert await _used(environment, place) == 3
         with pytest.raises(AlreadyExists):
             await client.allocate(replace(wanted, operation=ABSENT))
@@ -97,9 +97,9 @@ async def test_what_something_costs_is_held_once_and_released(tmp_path: Path, tr
 async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, transport: str) -> None:
     async with asked(tmp_path, transport) as (_, client, place):
         await client.allocate(charge(place))
-        await client.change(replace(charge(place, committed=3), fencing_token=2))
+        await client.update(replace(charge(place, committed=3), fencing_token=2))
         with pytest.raises(StaleTokenError):
-            await client.change(replace(charge(place, committed=1), fencing_token=1))
+            await client.update(replace(charge(place, committed=1), fencing_token=1))
         held = await client.find_allocation(charge(place))
         assert held is not None
         assert held.amounts == {ChargeAmount("networks", 3)}
@@ -131,7 +131,7 @@ async def test_no_more_is_held_than_there_may_be(tmp_path: Path, transport: str)
         with pytest.raises(Forbidden):
             await client.allocate(charge(place, 2), requester)
         with pytest.raises(Forbidden):
-            await client.change(charge(place, committed=3))
+            await client.update(charge(place, committed=3))
         assert await _used(environment, place) == 2
 
 

@@ -27,14 +27,14 @@ class Ill:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_ill = False
-        plain = QuotaClient.change
+        plain = QuotaClient.update
 
-        async def change(link: QuotaClient, charge: Charge) -> None:
+        async def update(link: QuotaClient, charge: Charge) -> None:
             if self.is_ill and self.rejects(charge):
                 raise Unavailable("It is ill.")
             await plain(link, charge)
 
-        monkeypatch.setattr(QuotaClient, "change", change)
+        monkeypatch.setattr(QuotaClient, "update", update)
 
     def rejects(self, charge: Charge) -> bool:
         """Tell whether it does not hold this."""

@@ -240,7 +240,7 @@ async def test_c08_what_is_held_wrongly_is_put_right(compute: ComputeEnvironment
         await identity.release(charge)
     else:
         amounts = (ChargeAmount("servers", 1), ChargeAmount("floatingips", 1))
-        await identity.change(
+        await identity.update(
             Charge(payer=charge.payer, operation=charge.operation, kind=charge.kind, id=charge.id, amounts=amounts)
         )
     wrong = await held(compute)

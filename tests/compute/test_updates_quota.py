@@ -63,16 +63,16 @@ async def test_m17_while_there_is_no_capacity_for_the_other_nobody_else_has_its_
 async def test_what_is_not_released_at_once_is_released_later(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, lost = QuotaClient.change, [1, 2, 3]
+    plain, lost = QuotaClient.update, [1, 2, 3]
 
-    async def change(link: QuotaClient, charge: Charge) -> None:
+    async def update(link: QuotaClient, charge: Charge) -> None:
         if lost:
             lost.pop()
             raise Unavailable("The ledger does not answer.")
         await plain(link, charge)
 
     instance = await made(compute, await network_of(compute), flavorId=GPUS)
-    monkeypatch.setattr(QuotaClient, "change", change)
+    monkeypatch.setattr(QuotaClient, "update", update)
     assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
     await compute.until(instance, "provisioned")
     assert (lost, await held(compute)) == ([], AFTER), "it is not provisioned before"
@@ -81,16 +81,16 @@ async def test_what_is_not_released_at_once_is_released_later(
 async def test_who_wants_them_again_in_between_has_them(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, asked = QuotaClient.change, list[int]()
+    plain, asked = QuotaClient.update, list[int]()
     instance = await made(compute, await network_of(compute), flavorId=GPUS)
     before = await as_it_is(compute, instance)
 
-    async def change(link: QuotaClient, charge: Charge) -> None:
+    async def update(link: QuotaClient, charge: Charge) -> None:
         if not asked and all(amount.kind != "gpus" for amount in charge.amounts):
             asked.append((await put(compute.root, instance, before)).status)
         await plain(link, charge)
 
-    monkeypatch.setattr(QuotaClient, "change", change)
+    monkeypatch.setattr(QuotaClient, "update", update)
     assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
     await rest(compute, 200)
     assert asked == [202]
@@ -101,17 +101,17 @@ async def test_who_wants_them_again_in_between_has_them(
 async def test_what_somebody_released_meanwhile_is_held_again_and_its_quota_is_asked_for(
     compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, released = QuotaClient.change, list[str]()
+    plain, released = QuotaClient.update, list[str]()
     instance = await made(compute, await network_of(compute), flavorId=GPUS)
 
-    async def change(link: QuotaClient, charge: Charge) -> None:
+    async def update(link: QuotaClient, charge: Charge) -> None:
         if not released:
             released.append(charge.id)
             await link.release(charge)
             await allow(compute, servers=0)
         await plain(link, charge)
 
-    monkeypatch.setattr(QuotaClient, "change", change)
+    monkeypatch.setattr(QuotaClient, "update", update)
     assert (await put(compute.root, instance, await as_it_is(compute, instance, flavorId=STANDARD))).status == 202
     await rest(compute, 60)
     assert (await compute.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "QuotaExceeded"

@@ -38,9 +38,9 @@ async def test_c10_a_change_that_is_rolled_back_holds_first_what_it_costs_again(
 
 def _lose_the_answer(compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool) -> None:
     """Lose the answer to what gives something back; if it `is_taken`, nobody may have it again after that."""
-    plain, lost = QuotaClient.change, [True]
+    plain, lost = QuotaClient.update, [True]
 
-    async def change(self: QuotaClient, charge: Charge) -> None:
+    async def update(self: QuotaClient, charge: Charge) -> None:
         await plain(self, charge)
         if lost and all(amount.kind != "floatingips" for amount in charge.amounts):
             lost.clear()
@@ -48,7 +48,7 @@ def _lose_the_answer(compute: ComputeEnvironment, monkeypatch: pytest.MonkeyPatc
                 await _allow_no_more(compute)
             raise Unavailable("The answer was lost.")
 
-    monkeypatch.setattr(QuotaClient, "change", change)
+    monkeypatch.setattr(QuotaClient, "update", update)
 
 
 async def _allow_no_more(compute: ComputeEnvironment) -> None:

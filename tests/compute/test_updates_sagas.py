@@ -160,10 +160,10 @@ class Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
-    async def change(self, charge: Charge) -> None:
+    async def update(self, charge: Charge) -> None:
         self.is_on_the_way.set()
         await self.wakes.wait()
-        await self._ledger.change(charge)
+        await self._ledger.update(charge)
 
 
 def _began(sagas: SagaEnvironment, proof: Proof) -> tuple[QuotaPorts, Work[ChangedInstance], MemoryIdentity]:

@@ -46,7 +46,7 @@ async def test_alone_a_living_run_is_left_alone(sagas: SagaEnvironment) -> None:
 
 async def test_beside_others_only_what_is_past_deadline_and_grace_is_undone(sagas: SagaEnvironment) -> None:
     await sagas.store.create(left_open(sagas, FIRST))
-    process = sagas.start(is_alone=False)
+    process = sagas.start(is_only_process=False)
     await sagas.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s - 1)
     await process.recovery.recover()
     assert await sagas.phase() == "running"
@@ -61,7 +61,7 @@ async def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_
     created = await sagas.store.create(left_open(sagas, FIRST))
     next_try = sagas.world.clock.now() + timedelta(seconds=1000)
     await sagas.store.update_status(created.moved("stuck", next_attempt=next_try))
-    process = sagas.start(is_alone=False)
+    process = sagas.start(is_only_process=False)
     await sagas.world.clock.sleep(1000 + SETTINGS.grace_s - 1)
     await process.recovery.recover()
     assert await sagas.phase() == "stuck"
@@ -71,7 +71,7 @@ async def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_
 
 
 async def test_a_record_of_this_boot_that_nobody_works_on_is_undone(sagas: SagaEnvironment) -> None:
-    process = sagas.start(is_alone=False)
+    process = sagas.start(is_only_process=False)
     orphan = left_open(sagas, FIRST)
     spec = msgspec.structs.replace(orphan.spec, process=process.operations.process)
     await sagas.store.create(msgspec.structs.replace(orphan, spec=spec))
@@ -108,7 +108,7 @@ async def test_more_than_a_page_is_recovered(sagas: SagaEnvironment) -> None:
 async def test_recovery_tells_how_many_are_open(sagas: SagaEnvironment) -> None:
     await sagas.store.create(left_open(sagas, FIRST))
     counting = Counting()
-    process = sagas.start(is_alone=False, reporter=counting)
+    process = sagas.start(is_only_process=False, reporter=counting)
     await process.recovery.recover()
     await sagas.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s + 1)
     await process.recovery.recover()

@@ -113,7 +113,7 @@ async def test_a_caller_that_goes_away_interrupts_the_step_under_way(sagas: Saga
 
 async def test_the_same_request_meanwhile_is_in_flight(sagas: SagaEnvironment) -> None:
     met: list[Exception | None] = []
-    other = sagas.start(is_alone=False)
+    other = sagas.start(is_only_process=False)
 
     async def ask_again() -> None:
         met.append(await process.try_to_run())

@@ -21,14 +21,14 @@ LAST = Point("do", "pitch-tent", "after")
 
 async def test_a_run_that_loses_the_closing_swap_answers_503_and_leaves_nothing(sagas: SagaEnvironment) -> None:
     clean = await sagas.observe()
-    other = sagas.start(is_alone=False)
+    other = sagas.start(is_only_process=False)
 
     async def overtake(write: Callable[[], Awaitable[Any]]) -> Any:
         sagas.world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
         await other.recovery.recover()
         return await write()
 
-    process = sagas.start(is_alone=False)
+    process = sagas.start(is_only_process=False)
     process.store.at_close = overtake
     error = await process.try_to_run()
     assert isinstance(error, Unavailable)

@@ -106,7 +106,7 @@ async def test_abandoning_ends_it_with_a_name_and_a_reason(sagas: SagaEnvironmen
 async def test_abandoning_elsewhere_ends_it_here(sagas: SagaEnvironment) -> None:
     jam = Jam()
     process = await get_stuck(sagas, jam)
-    await sagas.start(is_alone=False).operations.abandon(FIRST, reason="enough", actor="ada")
+    await sagas.start(is_only_process=False).operations.abandon(FIRST, reason="enough", actor="ada")
     await process.settle()
     assert await sagas.phase() == "abandoned"
 

@@ -109,7 +109,7 @@ async def test_alone_a_saga_that_nobody_knows_is_stuck_after_a_while(sagas: Saga
 async def test_beside_others_nothing_is_written_on_a_saga_that_is_not_known_here(sagas: SagaEnvironment) -> None:
     await sagas.store.create(left_open(sagas, FIRST, saga=BURN.name))
     version, counting = await sagas.version(), Counting()
-    process = sagas.start(is_alone=False, reporter=counting)
+    process = sagas.start(is_only_process=False, reporter=counting)
     with capture_logs() as logs:
         for _ in range(4):
             await sagas.world.clock.sleep(SETTINGS.grace_s)
@@ -118,7 +118,7 @@ async def test_beside_others_nothing_is_written_on_a_saga_that_is_not_known_here
     assert counting.seen == {(BURN.name, "running"): 1}
     assert counting.obstacles == {"unknown_saga": 1}
     assert told(logs) == [FIRST]
-    await sagas.start(BURN, is_alone=False).recovery.recover()
+    await sagas.start(BURN, is_only_process=False).recovery.recover()
     assert await sagas.phase() == "undone", "those who know it undo it"
 
 

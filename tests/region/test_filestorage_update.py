@@ -204,7 +204,7 @@ async def test_while_an_operation_has_it_locked_another_change_is_a_conflict(
     await region_storage.rest()
     client, path = region_storage.storages.ask(TENANT), f"{FILE_STORAGE}/{storage}"
     before = (await read(region_storage, storage))["spec"]
-    region_storage.identity.fail("change", times=4)
+    region_storage.identity.fail("update", times=4)
     assert (await client.put(path, update(sizeGiB=20))).status == 503
     assert (await client.put(path, update())).status == 409
     await region_storage.world.clock.sleep(600)

@@ -81,7 +81,7 @@ async def test_while_an_operation_has_it_locked_another_change_is_a_conflict_and
     path = f"{LOAD_BALANCERS}/{balancer}"
     await region_storage.rest()
     before = (await client.get(path)).json["spec"]
-    region_storage.identity.fail("change", times=10_000)
+    region_storage.identity.fail("update", times=10_000)
     assert (await client.put(path, update(publicIP=True))).status == 503
     assert [each.spec.saga for each in (await region_storage.store.list(Operation)).items if each.is_open] == [
         "loadbalancer.update"

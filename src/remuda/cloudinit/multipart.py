@@ -105,7 +105,7 @@ class Multipart:
 
 
 def looks_like_headers(payload: bytes) -> bool:
-    """Tell whether a payload begins like a message."""
+    """Return whether a payload begins like a message."""
     return _FIRST_HEADER.match(payload) is not None
 
 

@@ -77,7 +77,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         ports, operations = self.ports, self.operations
         store, clock, identity, region, log = ports.store, ports.clock, ports.identity, ports.region, ports.log
         instances = Instances(store=store, clock=clock, identity=identity, region=region, operations=operations)
-        matches = ServerLookup.over(region, ports.metrics)
+        matches = ServerLookup.create(region, ports.metrics)
         guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
         return ComputeServices(
             info=ServiceInfo(

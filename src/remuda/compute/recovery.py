@@ -9,7 +9,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.kinds import EVERYTHING
 
-MAY_RELEASE = Permission("region:regions", "update")
+MAY_RESUME_DELETIONS = Permission("region:regions", "update")
 """The permission of platform administrators, which region's recovery requires, too."""
 
 
@@ -21,7 +21,7 @@ class ComputeRecovery:
 
     async def resume_deletions(self, context: Context) -> None:
         """Resume the deletion of orphans in every project where a deletion guard has paused it."""
-        allow_everywhere(context.principal, MAY_RELEASE)
+        allow_everywhere(context.principal, MAY_RESUME_DELETIONS)
         for guard in self.guards:
             for group in sorted({EVERYTHING, *await guard.tripped()}):
                 await guard.resume(group)
@@ -34,7 +34,7 @@ ROUTES: list[AnyRoute] = [
         name="resume_deletions",
         summary="Resume the deletion of orphaned servers and quota allocations",
         scope="everywhere",
-        permission=MAY_RELEASE,
+        permission=MAY_RESUME_DELETIONS,
         success=202,
         tag="recovery",
         description="Servers and allocations of deleted instances are deleted, and so are servers that an earlier "

@@ -42,16 +42,16 @@ class _Scan:
     open: Counter[tuple[str, Phase]] = field(default_factory=Counter)
     obstructed: dict[str, Obstacle] = field(default_factory=dict)
     """The operations that cannot be undone here, with the obstacle."""
-    tries: set[asyncio.Future[None]] = field(default_factory=set)
+    attempts: set[asyncio.Future[None]] = field(default_factory=set)
     """The first attempts that are running."""
 
 
 class OperationRecovery:
     """Undoes the operations that no process works on."""
 
-    def __init__(self, operations: Operations, *, is_alone: bool) -> None:
+    def __init__(self, operations: Operations, *, is_only_process: bool) -> None:
         self._operations = operations
-        self._is_alone = is_alone
+        self._is_only_process = is_only_process
         """Whether no other process uses this store."""
         self._began = operations.clock.now()
         self._last = _Scan()
@@ -66,8 +66,8 @@ class OperationRecovery:
         """Scan once; return when every operation that was found has been attempted once."""
         scan = _Scan()
         await self._each(OPEN, partial(self._examine, scan))
-        if scan.tries:
-            await asyncio.wait(scan.tries)
+        if scan.attempts:
+            await asyncio.wait(scan.attempts)
         self._last = scan
         self._operations.reporter.open(scan.open)
         self._operations.reporter.obstructed(scan.obstructed, self._operations.sagas)
@@ -82,7 +82,7 @@ class OperationRecovery:
         """Delete the closed records whose retention has passed."""
         before = self._operations.clock.now() - self._operations.settings.retention
         unreadable: list[str] = []
-        await self._each(CLOSED, partial(self._forget, before, unreadable))
+        await self._each(CLOSED, partial(self._delete_closed, before, unreadable))
         if unreadable:
             structlog.get_logger().warning(
                 "closed operations cannot be read and are kept", count=len(unreadable), operation=unreadable[0]
@@ -115,19 +115,19 @@ class OperationRecovery:
 
     async def _take_over(self, scan: _Scan, operation: Operation) -> None:
         try:
-            scan.tries.add(self._operations.take_over(operation).tried)
+            scan.attempts.add(self._operations.take_over(operation).attempted)
         except ObstructedError as error:
             self._record_obstacle(scan, operation.name, error.obstacle, error.failure.message)
             await self._mark_stuck(operation, error)
-        if len(scan.tries) >= self._operations.settings.concurrency:
-            _, scan.tries = await asyncio.wait(scan.tries, return_when=asyncio.FIRST_COMPLETED)
+        if len(scan.attempts) >= self._operations.settings.concurrency:
+            _, scan.attempts = await asyncio.wait(scan.attempts, return_when=asyncio.FIRST_COMPLETED)
 
     def _is_orphaned(self, operation: Operation) -> bool:
         operations = self._operations
         if operations.is_stopping or operation.name in operations.running:
             return False
         is_known = operations.sagas.get(operation.spec.saga) is not None
-        if is_known and (self._is_alone or operation.spec.process == operations.process):
+        if is_known and (self._is_only_process or operation.spec.process == operations.process):
             return True
         grace = timedelta(seconds=operations.settings.grace_s)
         due = max(operation.spec.deadline, operation.status.next_attempt or operation.spec.deadline)
@@ -142,11 +142,11 @@ class OperationRecovery:
 
     async def _mark_stuck(self, operation: Operation, error: ObstructedError) -> None:
         """Mark an operation that no other process can undo as stuck, once."""
-        is_others = error.obstacle == "unknown_saga" and not self._is_alone
+        is_others = error.obstacle == "unknown_saga" and not self._is_only_process
         if not is_others and operation.status.undo_error != error.failure:
             await self._operations.journal.move(operation, "stuck", among=OPEN_PHASES, undo_error=error.failure)
 
-    async def _forget(self, before: datetime, unreadable: list[str], name: str) -> None:
+    async def _delete_closed(self, before: datetime, unreadable: list[str], name: str) -> None:
         operations = self._operations
         try:
             found = await operations.journal.read(name)

@@ -61,7 +61,7 @@ class Run:
         self.attempts = operation.status.undo_attempts
         self.result: asyncio.Future[Operation] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
-        self.tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.attempted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Resolved at the end of the current attempt to undo, or of the first one."""
         self.retry = asyncio.Event()
         """Set to end the delay before the next attempt."""
@@ -109,13 +109,13 @@ class Run:
 
     def begin_try(self) -> None:
         """Record that an attempt to undo begins, or is about to."""
-        if self.tried.done():
-            self.tried = asyncio.get_running_loop().create_future()
+        if self.attempted.done():
+            self.attempted = asyncio.get_running_loop().create_future()
 
     def end_try(self) -> None:
         """Record that an attempt to undo has ended, or that there will be none."""
-        if not self.tried.done():
-            self.tried.set_result(None)
+        if not self.attempted.done():
+            self.attempted.set_result(None)
 
     def retry_now(self) -> None:
         """Skip the delay before the next attempt."""
@@ -252,9 +252,9 @@ class Runner:
     async def _close(self, run: Run, log: Sequence[Record]) -> BaseException | None:
         """Close the record as done; return the error that prevents it, if any."""
         try:
-            about = run.work.about.uid
+            uid = run.work.subject.uid
             run.operation = await self._journal.move(
-                run.operation, "done", among=("running",), log=log, incarnation=about
+                run.operation, "done", among=("running",), log=log, incarnation=uid
             )
         except RemudaError as error:
             return error
@@ -280,7 +280,7 @@ class Runner:
                 run.operation,
                 "undoing",
                 among=("running",),
-                incarnation=run.work.about.uid,
+                incarnation=run.work.subject.uid,
                 failed_step=run.step,
                 error=_failure(run),
                 undo_started=self._clock.now(),

@@ -24,7 +24,7 @@ InputT = TypeVar("InputT", bound=msgspec.Struct)
 
 
 @dataclass(slots=True)
-class SagaDocs:
+class SagaSubject:
     """The subject of a run, as its steps find it."""
 
     uid: str = ""
@@ -41,7 +41,7 @@ class Work(Generic[InputT]):
     """The input of the run. It is stored: a secret in it has to be declared (`Saga.has_secret`)."""
     actor: str
     """The user or service on whose behalf it runs."""
-    about: SagaDocs = field(default_factory=SagaDocs, compare=False)
+    subject: SagaSubject = field(default_factory=SagaSubject, compare=False)
 
 
 Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]

@@ -106,7 +106,7 @@ class Operations:
             raise Invalid(f"the operation {id}", error.problem, remedy=error.remedy) from None
         if run.is_pausing:
             run.retry_now()
-        await asyncio.wait([run.tried])
+        await asyncio.wait([run.attempted])
         return await self.journal.read(id)
 
     async def abandon(self, id: str, *, reason: str, actor: str) -> Operation:  # noqa: A002  as in `run`

@@ -46,11 +46,11 @@ class InFlightKeys:
         self._listeners: list[Callable[[str], None]] = []
 
     def is_busy(self, key: str) -> bool:
-        """Tell whether a write on this key has not ended."""
+        """Return whether a write on this key has not ended."""
         return key in self._busy
 
     def is_unknown(self, key: str) -> bool:
-        """Tell whether a write on this key has not ended and its caller no longer waits."""
+        """Return whether a write on this key has not ended and its caller no longer waits."""
         return key in self._unknown
 
     def on_known(self, listener: Callable[[str], None]) -> None:
@@ -207,7 +207,7 @@ class Calls:
             retries += 1
 
     def is_unknown(self, key: str) -> bool:
-        """Tell whether the outcome of the last write on this key is unknown, because it has not ended."""
+        """Return whether the outcome of the last write on this key is unknown, because it has not ended."""
         return self._keys.is_unknown(key)
 
     def on_known(self, listener: Callable[[str], None]) -> None:

@@ -176,5 +176,5 @@ class CallSettings:
 
 
 def is_unhealthy(error: BaseException) -> bool:
-    """Tell whether an error shows an unhealthy provider, rather than a request that it rejects."""
+    """Return whether an error shows an unhealthy provider, rather than a request that it rejects."""
     return isinstance(error, Unavailable | OSError)  # TimeoutError and ConnectionError are OSErrors

@@ -63,7 +63,7 @@ class QuotaClient:
                 await self._renew(charge)
             except NotFound:
                 raise exists from None  # another operation has an allocation for the same resource
-            await self.change(charge)  # its amounts may have been different when it was released
+            await self.update(charge)  # its amounts may have been different when it was released
 
     async def confirm(self, charge: Charge) -> bool:
         try:
@@ -72,7 +72,7 @@ class QuotaClient:
             return False
         return True
 
-    async def change(self, charge: Charge) -> None:
+    async def update(self, charge: Charge) -> None:
         address = await self._address(charge)
         try:
             await self.identity.change_allocation(*address, _allocation(charge), fencing_token=charge.fencing_token)

@@ -104,10 +104,10 @@ class QuotaLedger(Protocol):
         """
 
     async def confirm(self, charge: Charge) -> bool:
-        """Confirm that the resource exists; return whether its quota is allocated. If not, allocate it again."""
+        """Confirm the allocation of a resource that exists; return False if quota has to be reserved first."""
 
-    async def change(self, charge: Charge) -> None:
-        """Change an allocation, or raise Forbidden, or StaleTokenError after a higher fencing token."""
+    async def update(self, charge: Charge) -> None:
+        """Update an allocation, or raise Forbidden, or StaleTokenError after a higher fencing token."""
 
     async def release(self, charge: Charge) -> None:
         """Release an allocation, if any. A later request of the same operation may allocate it again."""

@@ -257,7 +257,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         """Lock the object, if it is still the one that was validated."""
         while True:
             found = await ports.store.get(self._kind, work.input.id)
-            work.about.uid = found.uid
+            work.subject.uid = found.uid
             if lock_holder(found) == work.id:
                 return
             is_other = found.is_deleting or previous_state(found) != work.input.previous
@@ -350,10 +350,10 @@ async def _change_allocation(ledger: QuotaLedger, charge: Charge) -> None:
 
 async def _change_or_allocate(ledger: QuotaLedger, charge: Charge) -> None:
     try:
-        await ledger.change(charge)
+        await ledger.update(charge)
     except NotFound:  # it expired, because it was not confirmed in time
         await ledger.allocate(charge)
-        await ledger.change(charge)
+        await ledger.update(charge)
 
 
 def _greatest(one: Charge, other: Charge) -> Charge:

@@ -185,7 +185,7 @@ class Lease:
         )
 
     def _is_expired(self, record: LeaseRecord) -> bool:
-        """Tell whether the observed lease was not renewed for its whole duration."""
+        """Return whether the observed lease was not renewed for its whole duration."""
         return self._clock.monotonic() - self._observed_since >= record.spec.duration_s
 
     def _observe(self, record: LeaseRecord) -> None:

@@ -12,9 +12,9 @@ from remuda.identity.users.sagas import (
     CREATE_USER,
     UPDATE_ACCOUNT,
     UPDATE_USER,
-    AccountWork,
+    AccountInput,
+    UserInput,
     UserPorts,
-    UserWork,
 )
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import DESCRIPTION, MODIFIER, NAME
@@ -100,8 +100,8 @@ async def _put_into(store: Store, name: str) -> None:
     await store.update(Group(metadata=group.metadata, spec=spec))
 
 
-def _user(*groups: str, state: UserState = "active") -> UserWork:
-    return UserWork(
+def _user(*groups: str, state: UserState = "active") -> UserInput:
+    return UserInput(
         member=ANN,
         requester=requester_of(CLERK),
         groups=groups,
@@ -111,8 +111,8 @@ def _user(*groups: str, state: UserState = "active") -> UserWork:
     )
 
 
-def _account(name: str, *groups: str) -> AccountWork:
-    return AccountWork(
+def _account(name: str, *groups: str) -> AccountInput:
+    return AccountInput(
         member=ROBOT,
         requester=requester_of(CLERK),
         groups=groups,

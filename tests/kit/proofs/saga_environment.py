@@ -63,7 +63,13 @@ class Process:
     """One boot."""
 
     def __init__(
-        self, sagas: "SagaEnvironment", saga: AnySaga, fuse: Fuse, *, is_alone: bool, reporter: Reporter | None = None
+        self,
+        sagas: "SagaEnvironment",
+        saga: AnySaga,
+        fuse: Fuse,
+        *,
+        is_only_process: bool,
+        reporter: Reporter | None = None,
     ) -> None:
         self.fuse = fuse
         self.store = FusedStore(sagas.store, fuse)
@@ -76,7 +82,7 @@ class Process:
             settings=SETTINGS,
             reporter=reporter,
         )
-        self.recovery = OperationRecovery(self.operations, is_alone=is_alone)
+        self.recovery = OperationRecovery(self.operations, is_only_process=is_only_process)
         self._saga, self._input = saga, sagas.proof.input
 
     async def run(self, operation: str = FIRST, work: msgspec.Struct | None = None) -> Operation:
@@ -123,11 +129,13 @@ class SagaEnvironment:
         saga: AnySaga | None = None,
         fuse: Fuse | None = None,
         *,
-        is_alone: bool = True,
+        is_only_process: bool = True,
         reporter: Reporter | None = None,
     ) -> Process:
         """Start a process."""
-        process = Process(self, saga or self.proof.saga, fuse or Fuse(), is_alone=is_alone, reporter=reporter)
+        process = Process(
+            self, saga or self.proof.saga, fuse or Fuse(), is_only_process=is_only_process, reporter=reporter
+        )
         self._processes.append(process)
         return process
 

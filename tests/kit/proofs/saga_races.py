@@ -80,14 +80,14 @@ async def overtake_at(world: World, proof: Proof, at: Point) -> None:
     """The process sleeps past deadline and grace, recovery undoes it, and it wakes up: it is told no success."""
     async with saga_environment(world, proof) as sagas:
         clean = await sagas.observe()
-        other = sagas.start(is_alone=False)
+        other = sagas.start(is_only_process=False)
 
         async def sleep_through() -> None:
             world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
             await other.recovery.recover()
             assert await sagas.phase() == "undone"
 
-        process = sagas.start(hooked(proof.saga, meanwhile(at, sleep_through)), is_alone=False)
+        process = sagas.start(hooked(proof.saga, meanwhile(at, sleep_through)), is_only_process=False)
         error = await process.try_to_run()
         assert isinstance(error, Unavailable), error
         await process.settle()

@@ -130,16 +130,16 @@ class MemoryIdentity:
         self._end("confirm")
         return True
 
-    async def change(self, charge: Charge) -> None:
+    async def update(self, charge: Charge) -> None:
         """Hold what it costs now, or raise NotFound if nothing is held."""
-        self._begin("change")
+        self._begin("update")
         if _key(charge) not in self.held:
             raise NotFound("Allocation", charge.operation)
         if charge.fencing_token < self.held[_key(charge)].fencing_token:
             raise StaleTokenError("Allocation", charge.operation)
         self._check(charge)
         self.held[_key(charge)] = charge
-        self._end("change")
+        self._end("update")
 
     async def release(self, charge: Charge) -> None:
         """Hold nothing any more."""

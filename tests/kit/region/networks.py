@@ -201,7 +201,7 @@ async def open_networks(
         drivers=drivers if at_work else (),
         finds=finds,
     )
-    await OperationRecovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_only_process=True).recover()
     for driver in region_networks.drivers:
         await driver.start()
     try:

@@ -290,7 +290,7 @@ async def open_servers(
         finds=finds,
     )
     tasks = BackgroundTasks(world.clock)
-    await OperationRecovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_only_process=True).recover()
     try:
         for driver in region_servers.drivers:
             await driver.start()

@@ -194,7 +194,7 @@ async def open_storage(
         finds=finds,
     )
     tasks = BackgroundTasks(world.clock)
-    await OperationRecovery(operations, is_alone=True).recover()
+    await OperationRecovery(operations, is_only_process=True).recover()
     try:
         for driver in region_storage.drivers:
             await driver.start()

@@ -164,7 +164,7 @@ def _deletion_detail(server: ServerRead) -> str:
 async def _shrink_allocation(ledger: QuotaLedger, instance: ComputeInstance) -> Result | None:
     """Update the allocation to what an instance uses; return the result that blocks it, or None."""
     try:
-        await ledger.change(charge_of(instance))
+        await ledger.update(charge_of(instance))
     except NotFound:  # it was released meanwhile: reserve the present cost
         return await confirm_quota(ledger, charge_of(instance))
     except StaleTokenError:

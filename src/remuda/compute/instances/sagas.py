@@ -95,7 +95,7 @@ async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
         if existing is None or existing.spec.operation != work.id:
             raise await _name_taken(ports, new) from None
         found = existing
-    work.about.uid = found.uid
+    work.subject.uid = found.uid
 
 
 async def _name_taken(ports: InstancePorts, new: NewInstance) -> NameTaken:

@@ -144,7 +144,7 @@ class ServerLookup:
     failures: Counter
 
     @classmethod
-    def over(cls, region: RegionClient, registry: CollectorRegistry) -> "ServerLookup":
+    def create(cls, region: RegionClient, registry: CollectorRegistry) -> "ServerLookup":
         """Return a lookup with its metric in a registry."""
         text = "Requests that found no server of an instance that has one, or several."
         failed = Counter("remuda_compute_server_lookups_failed", text, ["found"], registry=registry)

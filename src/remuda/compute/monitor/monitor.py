@@ -164,7 +164,7 @@ class InstanceCheck:
         try:
             if await confirm_quota(ledger, charge) is not None:
                 return
-            await ledger.change(charge)
+            await ledger.update(charge)
         except (Conflict, Forbidden):
             return
         await self.findings.report_repair("allocation-differs", found, "its quota allocation was corrected")

@@ -87,7 +87,7 @@ class LedgerController:
         async def validate(_: Quota) -> tuple[Apply, None]:
             return lambda spec: without_project(spec, project), None
 
-        await self.ledger.writer.write(organization, validate, about=project)
+        await self.ledger.writer.write(organization, validate, key=project)
 
 
 def _relevant(record: Quota) -> Any:

@@ -44,7 +44,7 @@ class Intents:
             raise NotFound("Allocation", name)
         return allocation
 
-    async def find_current(self, name: str) -> Allocation | None:
+    async def read_latest(self, name: str) -> Allocation | None:
         """Return the latest version of an allocation, whatever a cache has. Raises Conflict if the cache is behind."""
         allocation = await find(self._store, Allocation, name)
         # This writes nothing, but fails unless the version is the latest one.
@@ -67,11 +67,11 @@ class Intents:
     async def retain(self, allocation: Allocation, log: Sequence[Record] = ()) -> Allocation:
         """Return the latest version of an active allocation, after removal of an intent that would release it."""
         organization = organization_of(allocation)
-        intent = find_intent((await self._writer.current(organization, about=allocation.name)).spec, allocation.name)
+        intent = find_intent((await self._writer.read_latest(organization, key=allocation.name)).spec, allocation.name)
         if intent is not None and intent.action == "release":
             allocation = await self._store.update(retained(allocation, intent), log=log)
         else:
-            allocation = await self._store.update(allocation)  # this writes nothing, as in `find_current`
+            allocation = await self._store.update(allocation)  # this writes nothing, as in `read_latest`
         if intent is not None and is_confirmed_under(allocation, intent):
             await self.complete(organization, intent, intent.amounts)
         return allocation
@@ -90,7 +90,7 @@ class Intents:
 
     async def is_open(self, organization: str, intent: Intent) -> bool:
         """Return whether the latest version of the record has this intent."""
-        record = await self._writer.current(organization, about=intent.allocation)
+        record = await self._writer.read_latest(organization, key=intent.allocation)
         return find_intent(record.spec, intent.allocation) == intent
 
     async def complete(self, organization: str, intent: Intent, left: Amounts) -> None:
@@ -99,7 +99,7 @@ class Intents:
         async def validate(_: Quota) -> tuple[Apply, None]:
             return lambda spec: with_intent_completed(spec, intent, left), None
 
-        await self._writer.write(organization, validate, about=intent.allocation)
+        await self._writer.write(organization, validate, key=intent.allocation)
 
     async def complete_open(self, organization: str, name: str) -> None:
         """Complete the open intent of an allocation before another change; an active allocation stays."""

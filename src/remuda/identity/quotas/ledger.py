@@ -137,7 +137,7 @@ class Validation:
 
     async def update(self, record: Quota, name: str, edit: Edit, check: Check) -> tuple[Apply, Allocation]:
         """Count the larger of the present and the requested amounts."""
-        allocation = await self._intents.find_current(name)
+        allocation = await self._intents.read_latest(name)
         if allocation is None or not is_active(allocation):
             raise NotFound("Allocation", name)
         if find_intent(record.spec, name) is not None:
@@ -155,7 +155,7 @@ class Validation:
         self, record: Quota, name: str, fencing_token: int, check: Check
     ) -> tuple[Apply, Allocation | None]:
         """Add an intent to release an allocation; an open intent is completed first."""
-        allocation, intent_open = await self._intents.find_current(name), find_intent(record.spec, name)
+        allocation, intent_open = await self._intents.read_latest(name), find_intent(record.spec, name)
         if allocation is None or is_released_for(allocation, fencing_token):
             return unchanged, allocation
         if is_active(allocation):
@@ -172,7 +172,7 @@ class Validation:
 
     async def renew(self, record: Quota, name: str, check: Check) -> tuple[Apply, Allocation]:
         """Count the amounts of a released allocation again."""
-        allocation = await self._intents.find_current(name)
+        allocation = await self._intents.read_latest(name)
         if allocation is None:
             raise NotFound("Allocation", name)
         check(allocation)
@@ -244,7 +244,7 @@ class Ledger:
             record, _ = await self.writer.write(
                 organization_of(requested),
                 lambda record: self._validation.reserve(record, requested),
-                about=requested.name,
+                key=requested.name,
             )
             intent = find_intent(record.spec, requested.name)
             if intent is None:
@@ -270,7 +270,7 @@ class Ledger:
             await self.intents.complete_open(organization, name)
             try:
                 record, allocation = await self.writer.write(
-                    organization, lambda record: self._validation.update(record, name, edit, check), about=name
+                    organization, lambda record: self._validation.update(record, name, edit, check), key=name
                 )
             except Conflict:
                 continue
@@ -289,7 +289,7 @@ class Ledger:
                 record, allocation = await self.writer.write(
                     organization,
                     lambda record: self._validation.release(record, name, fencing_token, check),
-                    about=name,
+                    key=name,
                 )
             except Conflict:
                 continue
@@ -305,7 +305,7 @@ class Ledger:
 
     async def roll_back(self, organization: str, project: str, name: str) -> bool:
         """Release the reservation of an allocation that was never created; return whether there was one."""
-        intent = find_intent((await self.writer.current(organization, about=name)).spec, name)
+        intent = find_intent((await self.writer.read_latest(organization, key=name)).spec, name)
         if intent is None or intent.project != project:
             return False
         await self.intents.expire(organization, intent)
@@ -322,7 +322,7 @@ class Ledger:
                     return await self.intents.retain(allocation, log)
                 await self.intents.complete_open(organization, name)
                 record, allocation = await self.writer.write(
-                    organization, lambda record: self._validation.renew(record, name, check), about=name
+                    organization, lambda record: self._validation.renew(record, name, check), key=name
                 )
                 intent = find_intent(record.spec, name)
                 assert intent is not None, "it was just added"
@@ -341,8 +341,8 @@ class Ledger:
             catalogue = await self.kinds.all()
             return lambda spec: with_limits(spec, project, limits, catalogue), None
 
-        about = f"limits of {project or organization}"
-        return (await self.writer.write(organization, validate, about=about, log=log))[0]
+        key = f"limits of {project or organization}"
+        return (await self.writer.write(organization, validate, key=key, log=log))[0]
 
     async def _apply_update(
         self, organization: str, intent: Intent, allocation: Allocation, edit: Edit, log: Sequence[Record]

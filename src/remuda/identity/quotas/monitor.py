@@ -139,7 +139,7 @@ async def rebuild(store: Store, ledger: Ledger, organization: str) -> Quota:
         allocations = [allocation async for allocation in _active(store, organization)]
         return lambda spec: with_totals(spec, *expected_totals(spec, allocations)), None
 
-    record, _ = await ledger.writer.write(organization, validate, about="totals")
+    record, _ = await ledger.writer.write(organization, validate, key="totals")
     return record
 
 

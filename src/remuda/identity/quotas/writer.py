@@ -50,10 +50,10 @@ def unchanged(spec: QuotaSpec) -> QuotaSpec:
 class _PendingWrite:
     """A caller that waits for its change."""
 
-    __slots__ = ("about", "future", "log", "validate")
+    __slots__ = ("future", "key", "log", "validate")
 
-    def __init__(self, validate: Validate[Any], about: str, log: Sequence[Record], future: asyncio.Future[Any]) -> None:
-        self.validate, self.about, self.log, self.future = validate, about, log, future
+    def __init__(self, validate: Validate[Any], key: str, log: Sequence[Record], future: asyncio.Future[Any]) -> None:
+        self.validate, self.key, self.log, self.future = validate, key, log, future
 
     def resolve(self, outcome: Any) -> None:
         """Give the caller its result, if it still waits."""
@@ -79,15 +79,15 @@ class QuotaWriter:
         return await find(self._store, Quota, organization)
 
     async def write(
-        self, organization: str, validate: Validate[FoundT], *, about: str, log: Sequence[Record] = ()
+        self, organization: str, validate: Validate[FoundT], *, key: str, log: Sequence[Record] = ()
     ) -> tuple[Quota, FoundT]:
         """Change a quota record, and return it as written with the result of the validation.
 
-        `about` is the allocation of the change, or another key of which a batch has one change. A caller that is
+        `key` is the allocation of the change, or another key of which a batch has one change. A caller that is
         cancelled while it waits has no effect; later, it is as if its process had crashed.
         """
         future: asyncio.Future[tuple[Quota, FoundT]] = asyncio.get_running_loop().create_future()
-        pending = _PendingWrite(validate, about, log, future)
+        pending = _PendingWrite(validate, key, log, future)
         if organization in self._queues:
             self._queues[organization].append(pending)
         else:
@@ -97,13 +97,13 @@ class QuotaWriter:
             task.add_done_callback(self._tasks.discard)
         return await future
 
-    async def current(self, organization: str, *, about: str) -> Quota:
+    async def read_latest(self, organization: str, *, key: str) -> Quota:
         """Return a version of the record that was the latest at some time during this call."""
 
         async def validate(_: Quota) -> tuple[Apply, None]:
             return unchanged, None
 
-        record, _ = await self.write(organization, validate, about=about)
+        record, _ = await self.write(organization, validate, key=key)
         return record
 
     async def _drain(self, organization: str) -> None:
@@ -189,10 +189,10 @@ def _next_batch(queue: deque[_PendingWrite]) -> list[_PendingWrite]:
     later: list[_PendingWrite] = []
     while queue and len(batch) < _MAX_BATCH:
         pending = queue.popleft()
-        if pending.about in batch:
+        if pending.key in batch:
             later.append(pending)
         else:
-            batch[pending.about] = pending
+            batch[pending.key] = pending
     queue.extendleft(reversed(later))
     return list(batch.values())
 
@@ -217,7 +217,7 @@ class ProjectCloser:
             return lambda spec: closed(spec, project), None
 
         try:
-            await self._writer.write(organization, validate, about=project)
+            await self._writer.write(organization, validate, key=project)
         except Conflict:
             return False
         except (NotFound, OwnerRejected):  # the organization is deleted, and no record can be created

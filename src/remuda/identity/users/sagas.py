@@ -63,7 +63,7 @@ class UserResults:
     tokens: OperationResults[Issued] = field(default_factory=OperationResults)
 
 
-class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MemberInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Input of an operation on the groups of a user or a service account."""
 
     member: Member
@@ -73,20 +73,20 @@ class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Roles, by group, of the new groups, which the caller may grant."""
 
 
-class UserWork(MemberWork, frozen=True, kw_only=True, omit_defaults=True):
+class UserInput(MemberInput, frozen=True, kw_only=True, omit_defaults=True):
     """Input to create or update a user of an organization."""
 
     state: UserState
     tags: tuple[Tag, ...] = ()
 
 
-class AccountWork(MemberWork, frozen=True, kw_only=True, omit_defaults=True):
+class AccountInput(MemberInput, frozen=True, kw_only=True, omit_defaults=True):
     """Input to create or update a service account."""
 
     metadata: MetadataWrite
 
 
-WorkT = TypeVar("WorkT", bound=MemberWork)
+InputT = TypeVar("InputT", bound=MemberInput)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +100,17 @@ class UserPorts:
     results: UserResults = field(default_factory=UserResults)
 
 
-async def _create_user(ports: UserPorts, work: Work[UserWork]) -> None:
+async def _create_user(ports: UserPorts, work: Work[UserInput]) -> None:
     requested = work.input
     user = rules.new_user(requested.member.subject, requested.tags, requested.requester.principal, creators=[work.id])
     await ensure_user(ports.store, user, work.id)
 
 
-async def _remove_user(ports: UserPorts, work: Work[UserWork]) -> None:
+async def _remove_user(ports: UserPorts, work: Work[UserInput]) -> None:
     await remove_unneeded_user(ports.store, user_id(work.input.member.subject), work.id)
 
 
-async def _create_membership(ports: UserPorts, work: Work[UserWork]) -> None:
+async def _create_membership(ports: UserPorts, work: Work[UserInput]) -> None:
     """Create the membership. An existing one keeps its state."""
     store, requested = ports.store, work.input
     organization = await store.get(Organization, requested.member.organization)
@@ -126,7 +126,7 @@ async def _create_membership(ports: UserPorts, work: Work[UserWork]) -> None:
     ports.results.memberships.put(work.id, membership)
 
 
-async def _update_membership(ports: UserPorts, work: Work[UserWork]) -> None:
+async def _update_membership(ports: UserPorts, work: Work[UserInput]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
@@ -136,12 +136,12 @@ async def _update_membership(ports: UserPorts, work: Work[UserWork]) -> None:
     ports.results.memberships.put(work.id, membership)
 
 
-async def _restore_membership(ports: UserPorts, work: Work[UserWork]) -> None:
+async def _restore_membership(ports: UserPorts, work: Work[UserInput]) -> None:
     ports.results.memberships.pop(work.id)
     await restore(ports.store, OrganizationUser, work.input.member.id, work.id)
 
 
-async def _create_account(ports: UserPorts, work: Work[AccountWork]) -> None:
+async def _create_account(ports: UserPorts, work: Work[AccountInput]) -> None:
     """Create the account, named after the request, with a token that only this process can return."""
     store, requested = ports.store, work.input
     organization = await store.get(Organization, requested.member.organization)
@@ -159,13 +159,13 @@ async def _create_account(ports: UserPorts, work: Work[AccountWork]) -> None:
         ports.results.tokens.put(work.id, issued)
 
 
-async def _restore_account(ports: UserPorts, work: Work[AccountWork]) -> None:
+async def _restore_account(ports: UserPorts, work: Work[AccountInput]) -> None:
     ports.results.accounts.pop(work.id)
     ports.results.tokens.pop(work.id)
     await restore(ports.store, ServiceAccount, work.input.member.id, work.id)
 
 
-async def _update_account(ports: UserPorts, work: Work[AccountWork]) -> None:
+async def _update_account(ports: UserPorts, work: Work[AccountInput]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
@@ -175,12 +175,12 @@ async def _update_account(ports: UserPorts, work: Work[AccountWork]) -> None:
     ports.results.accounts.put(work.id, account)
 
 
-async def _update_groups(ports: UserPorts, work: Work[WorkT]) -> None:
+async def _update_groups(ports: UserPorts, work: Work[InputT]) -> None:
     requested = work.input
     await ports.memberships.update(work.id, requested.member, requested.groups, granted_roles=requested.granted_roles)
 
 
-async def _set_initial_groups(ports: UserPorts, work: Work[UserWork]) -> None:
+async def _set_initial_groups(ports: UserPorts, work: Work[UserInput]) -> None:
     requested = work.input
     membership = await find(ports.store, OrganizationUser, requested.member.id)  # it may be deleted meanwhile
     is_new = membership is not None and membership.spec.lock == OperationLock(operation=work.id)
@@ -189,21 +189,21 @@ async def _set_initial_groups(ports: UserPorts, work: Work[UserWork]) -> None:
     )
 
 
-async def _restore_groups(ports: UserPorts, work: Work[WorkT]) -> None:
+async def _restore_groups(ports: UserPorts, work: Work[InputT]) -> None:
     await ports.memberships.restore(work.id, work.input.member)
 
 
-def _user(requested: UserWork) -> tuple[str, str]:
+def _user(requested: UserInput) -> tuple[str, str]:
     return ORGANIZATION_USER.qualified, requested.member.id
 
 
-def _account(requested: AccountWork) -> tuple[str, str]:
+def _account(requested: AccountInput) -> tuple[str, str]:
     return SERVICE_ACCOUNT.qualified, requested.member.id
 
 
-CREATE_USER: Saga[UserPorts, UserWork] = Saga(
+CREATE_USER: Saga[UserPorts, UserInput] = Saga(
     name="user.create",
-    input_type=UserWork,
+    input_type=UserInput,
     subject=_user,
     steps=(
         Step(name="create-user", do=_create_user, undo=_remove_user),
@@ -213,9 +213,9 @@ CREATE_USER: Saga[UserPorts, UserWork] = Saga(
 )
 """Creates a user and its membership in an organization, if they do not exist, and sets its groups there."""
 
-UPDATE_USER: Saga[UserPorts, UserWork] = Saga(
+UPDATE_USER: Saga[UserPorts, UserInput] = Saga(
     name="user.update",
-    input_type=UserWork,
+    input_type=UserInput,
     subject=_user,
     steps=(
         Step(name="update-membership", do=_update_membership, undo=_restore_membership),
@@ -224,9 +224,9 @@ UPDATE_USER: Saga[UserPorts, UserWork] = Saga(
 )
 """Updates the state and the groups of a user in an organization."""
 
-CREATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
+CREATE_ACCOUNT: Saga[UserPorts, AccountInput] = Saga(
     name="serviceaccount.create",
-    input_type=AccountWork,
+    input_type=AccountInput,
     subject=_account,
     steps=(
         Step(name="create-account", do=_create_account, undo=_restore_account),
@@ -235,9 +235,9 @@ CREATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
 )
 """Creates a service account with its token, and adds it to groups."""
 
-UPDATE_ACCOUNT: Saga[UserPorts, AccountWork] = Saga(
+UPDATE_ACCOUNT: Saga[UserPorts, AccountInput] = Saga(
     name="serviceaccount.update",
-    input_type=AccountWork,
+    input_type=AccountInput,
     subject=_account,
     steps=(
         Step(name="update-account", do=_update_account, undo=_restore_account),

@@ -29,11 +29,11 @@ from remuda.identity.users.sagas import (
     CREATE_USER,
     UPDATE_ACCOUNT,
     UPDATE_USER,
-    AccountWork,
-    MemberWork,
+    AccountInput,
+    MemberInput,
+    UserInput,
     UserPorts,
     UserResults,
-    UserWork,
 )
 from remuda.identity.users.schema import AccountRead, AccountWrite, UserRead, UserWrite
 from remuda.kernel.clock import Clock, yield_to_loop
@@ -47,7 +47,7 @@ from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store
 
-WorkT = TypeVar("WorkT", bound=MemberWork)
+InputT = TypeVar("InputT", bound=MemberInput)
 
 
 class RoleGrants(Protocol):
@@ -66,7 +66,7 @@ class MemberOperations:
     grants: RoleGrants
     locks: KeyedLock = field(default_factory=KeyedLock)
 
-    async def run(self, context: Context, plural: str, saga: Saga[UserPorts, WorkT], work: WorkT) -> str | None:
+    async def run(self, context: Context, plural: str, saga: Saga[UserPorts, InputT], work: InputT) -> str | None:
         """Run an operation and return its id; None if it was done before and only its response was lost."""
         member = work.member
         async with self.locks.acquire(member.value):
@@ -131,7 +131,7 @@ class Users:
         subject = rules.email_address(body.spec.subject)
         tags = own_tags(_tags(body), context.principal)
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
-        work = _user_work(context, member, body, tags)
+        work = _user_input(context, member, body, tags)
         return await self._response(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
     async def update(self, context: Context, organization: str, user: str, body: UserWrite) -> UserRead:
@@ -140,7 +140,7 @@ class Users:
         membership, found = await self._user(organization, user)
         replaced_tags(found.spec.tags, _tags(body), context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
-        work = _user_work(context, member, body)
+        work = _user_input(context, member, body)
         return await self._response(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
@@ -149,7 +149,7 @@ class Users:
         found = await self._membership(organization, user)
         await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=audit_records(context, USERS, found))
 
-    async def _response(self, work: UserWork, done: str | None) -> UserRead:
+    async def _response(self, work: UserInput, done: str | None) -> UserRead:
         """Return the user that an operation wrote; or, if it was done earlier, its present state."""
         written = self.results.memberships.pop(done)
         if written is not None:
@@ -218,7 +218,7 @@ class Accounts:
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=context.operation)
-        work = _account_work(context, member, body)
+        work = _account_input(context, member, body)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
         created, issued = self.results.accounts.pop(done), self.results.tokens.pop(done)
         if created is None or issued is None:
@@ -232,7 +232,7 @@ class Accounts:
         check_tags(body.metadata.tags)
         replaced_tags(found.spec.tags, stored_tags(body.metadata), context.principal)
         member = Member(organization=organization, id=found.name)
-        work = _account_work(context, member, body)
+        work = _account_input(context, member, body)
         changed = self.results.accounts.pop(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))
         if changed is not None:
             return rules.read_account(changed, sorted(work.groups))
@@ -296,8 +296,8 @@ async def _groups_by_member(
     return groups
 
 
-def _user_work(context: Context, member: Member, requested: UserWrite, tags: tuple[Tag, ...] = ()) -> UserWork:
-    return UserWork(
+def _user_input(context: Context, member: Member, requested: UserWrite, tags: tuple[Tag, ...] = ()) -> UserInput:
+    return UserInput(
         member=member,
         requester=requester_of(context.principal),
         groups=each_once(requested.spec.group_ids),
@@ -306,8 +306,8 @@ def _user_work(context: Context, member: Member, requested: UserWrite, tags: tup
     )
 
 
-def _account_work(context: Context, member: Member, requested: AccountWrite) -> AccountWork:
-    return AccountWork(
+def _account_input(context: Context, member: Member, requested: AccountWrite) -> AccountInput:
+    return AccountInput(
         member=member,
         requester=requester_of(context.principal),
         groups=each_once(requested.spec.group_ids),

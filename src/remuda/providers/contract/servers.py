@@ -116,11 +116,11 @@ class CloudServers(Protocol):
     """Capability of managing servers."""
 
     async def create_server(self, desired: CloudServerSpec) -> CloudServer:
-        """Create a server; raise AlreadyExists before any other error.
+        """Create a server; raise AlreadyExists if one with the handle exists, before any other check.
 
-        Raise NoCapacity if there is none, InUse if another server has the port, NotFound if the port, flavor or image
-        does not exist, WrongState if the image is not ready, and Rejected if flavor, image and host do not fit
-        together.
+        The check and the create are one atomic step, so concurrent calls create one server. Raise NoCapacity if there
+        is none, InUse if another server has the port, NotFound if the port, flavor or image does not exist, WrongState
+        if the image is not ready, and Rejected if flavor, image and host do not fit together.
         """
 
     async def find_server(self, handle: Handle) -> CloudServer | None:

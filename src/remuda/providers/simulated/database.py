@@ -301,7 +301,7 @@ class CloudDatabase:
             raise storage_error(self._path, error) from None
 
     def has(self, query: str, values: Sequence[Any] = ()) -> bool:
-        """Tell whether the query finds a row."""
+        """Return whether the query finds a row."""
         return bool(self.rows(query, values))
 
     def announce_foreign_changes(self) -> bool:

@@ -48,7 +48,7 @@ class Faults(Protocol):
     """Source of faults, such as a simulation."""
 
     def fires(self, name: str) -> bool:
-        """Tell whether this fault happens now."""
+        """Return whether this fault happens now."""
 
 
 class NoFaults:

@@ -237,7 +237,7 @@ class Gateway:
         return self.storage.write(effect, should_announce=self._should_announce)
 
     def _should_announce(self, result: object) -> bool:
-        """Tell whether a change is announced: not if its response shows the object and is sure to arrive."""
+        """Return whether a change is announced: not if its response shows the object and is sure to arrive."""
         return result is None or not self._is_faultless
 
     async def _work(self, method: str, effect: Callable[[], T]) -> T:

@@ -84,7 +84,7 @@ class ReplacementStatus(StoredStruct, frozen=True):
     """Numbers of replacements: the last that was started, and the last that was completed.
 
     The number is in the name at the provider and is stored before the provider is called, so after a crash the
-    controller looks for that server and never creates a third.
+    controller looks for the server of that number and creates no other.
     """
 
     started: int = 0
@@ -190,7 +190,7 @@ class ServerStatus(LifecycleStatus, frozen=True):
     scheduled_at: datetime | None = None
     """Time at which the provider accepted it."""
     launched_at: datetime | None = None
-    """Time of its last start."""
+    """Time of its first start at the provider."""
     provisioned_at: datetime | None = None
     """Time of its first start; written once."""
     provider_create_failures: int = 0

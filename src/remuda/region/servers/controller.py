@@ -276,9 +276,9 @@ class ServerController:
         context: ReconcileContext,
     ) -> Outcome[Server]:
         dependencies.cloud.absence.clear(found.handle)
-        return self._with_drift(await self._repair(server, dependencies, port, found, context), found)
+        return self._with_drift(await self._reconcile_found(server, dependencies, port, found, context), found)
 
-    async def _repair(
+    async def _reconcile_found(
         self,
         server: Server,
         dependencies: _Dependencies,
