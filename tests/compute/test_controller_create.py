@@ -130,7 +130,7 @@ async def test_a_server_deleted_behind_our_back_is_looked_for_twice_and_recreate
     assert after.uid != before.uid
     assert (await compute.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
     (told,) = [each for each in await timeline(compute, instance) if each["event"] == "ServerRecreated"]
-    assert "without a request" in told["why"]
+    assert "without a request" in told["reason"]
     assert len(at_cloud(compute)) == 1
     assert await held(compute) == [{"servers": 1}]
 

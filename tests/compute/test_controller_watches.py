@@ -58,7 +58,7 @@ async def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done
     (told,) = [each for each in await timeline(compute, instance) if each["event"] == "AmbiguousServer"]
     assert set(told["servers"]) == {instance, other}
     assert metric(compute, "remuda_compute_ambiguous_servers_total") == 1
-    assert metric(compute, "remuda_compute_orphan_servers_total", why="duplicate") == 1
+    assert metric(compute, "remuda_compute_orphan_servers_total", reason="duplicate") == 1
     assert {each.state for each in at_cloud(compute)} == {"running"}
     assert len(at_cloud(compute)) == 2
     await delete_server(compute, other)
@@ -177,8 +177,8 @@ async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobo
     network = await network_of(compute)
     await tagged_server(compute, network, "orphan", instance=NOBODY, uid=NOBODY)
     await rest(compute)
-    assert metric(compute, "remuda_compute_orphan_servers_total", why="missing") == 1
-    assert metric(compute, "remuda_compute_orphan_servers_total", why="duplicate") == 0
+    assert metric(compute, "remuda_compute_orphan_servers_total", reason="missing") == 1
+    assert metric(compute, "remuda_compute_orphan_servers_total", reason="duplicate") == 0
     assert len(at_cloud(compute)) == 1, "the watch removes nothing"
 
 

@@ -36,7 +36,7 @@ with open(os.environ["FORMATS_METRICS"], "w") as file:
     json.dump(told, file)
 sys.exit(code)
 """
-_FEW = frozenset({"lease", "phase", "result", "checker", "obstacle", "found", "why", "reason"})
+_FEW = frozenset({"lease", "phase", "result", "checker", "obstacle", "found", "reason"})
 """Labels whose values are few and all there from the start, and mean something to programs."""
 _CONTROLLER = "controller"
 """A label of many metrics, with the same values: these are told once. Sagas and steps are told with the sagas."""

@@ -168,8 +168,8 @@ def _changed(facts: Facts) -> str:
 
 def _created_again(facts: Facts) -> str:
     power = " The instance was stopped and is started." if facts.get("was") == "Stopped" else ""
-    why = f": {facts['why']}" if facts.get("why") else ""
-    return f"The server is being created again{why}. Data on its root disk is lost.{power}"
+    reason = f": {facts['reason']}" if facts.get("reason") else ""
+    return f"The server is being created again{reason}. Data on its root disk is lost.{power}"
 
 
 def _addresses_changed(facts: Facts) -> str:

@@ -1,1 +1,1 @@
-"""Instances: made, changed, given up, and worked with."""
+"""Instances: their API, their rules, their create saga, and the controller that converges their servers."""

@@ -214,9 +214,9 @@ def cleanup_guard(ports: ReconcilePorts) -> DeletionGuard:
     return DeletionGuard("previous-servers", ComputeInstance, ports=ports)
 
 
-def recreated_event(instance: ComputeInstance, context: ReconcileContext, why: str) -> Record:
+def recreated_event(instance: ComputeInstance, context: ReconcileContext, reason: str) -> Record:
     """Return the event of a server that is created again, from its image and running."""
-    return context.event(instance, "ServerRecreated", why=why, lost="disk", was=instance.status.power_state)
+    return context.event(instance, "ServerRecreated", reason=reason, lost="disk", was=instance.status.power_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,8 +267,8 @@ class ServerCreation:
         self.clear_pending(instance)
         if not instance.status.has_server:
             return _CREATING
-        why = "the server disappeared without a request"
-        return Outcome(_CREATING, instance, [recreated_event(instance, context, why)])
+        reason = "the server disappeared without a request"
+        return Outcome(_CREATING, instance, [recreated_event(instance, context, reason)])
 
     def clear_pending(self, instance: ComputeInstance) -> None:
         """Record that the response to the create request is known."""
@@ -410,8 +410,8 @@ def _server_events(instance: ComputeInstance, server: ServerRead, context: Recon
         return [context.event(instance, "ServerCreated", server=server.metadata.id)]
     if server.status.recreations <= instance.status.recreations:
         return []
-    why = "the server disappeared from the provider without a request"
-    return [recreated_event(instance, context, why)]
+    reason = "the server disappeared from the provider without a request"
+    return [recreated_event(instance, context, reason)]
 
 
 def _address_events(

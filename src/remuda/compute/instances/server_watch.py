@@ -122,9 +122,9 @@ class ServerWatch:
         """Enqueue the instance of a server, if its status does not show the change."""
         server = change.item
         found = await find(self._store, ComputeInstance, instance_of(server))
-        why = None if change.type == "deleted" else _orphan_reason(found, server)
-        self._classify(found, server, why)
-        is_own = change.type != "deleted" and not is_deleting(server) and why is None
+        reason = None if change.type == "deleted" else _orphan_reason(found, server)
+        self._classify(found, server, reason)
+        is_own = change.type != "deleted" and not is_deleting(server) and reason is None
         if found is not None and not (is_own and self._is_current(found, server)):
             self._controller.enqueue(found.name)
 
@@ -174,20 +174,20 @@ class ServerWatch:
             )
             self._controller.enqueue(instance_of(server))
 
-    def _classify(self, found: ComputeInstance | None, server: ServerRead, why: OrphanReason | None) -> None:
+    def _classify(self, found: ComputeInstance | None, server: ServerRead, reason: OrphanReason | None) -> None:
         id_ = server.metadata.id
-        if why is None:
+        if reason is None:
             self._orphans.pop(id_, None)
             return
-        if found is None or why == "stale":
+        if found is None or reason == "stale":
             self._suspect(server)
-        if self._orphans.get(id_) == why:
+        if self._orphans.get(id_) == reason:
             return
         if len(self._orphans) >= _MOST_REMEMBERED:
             self._orphans.clear()  # present orphans are reported once more
-        self._orphans[id_] = why
-        self._counts.labels(why).inc()
-        structlog.get_logger().warning("orphan server", why=why, server=id_, instance=instance_of(server))
+        self._orphans[id_] = reason
+        self._counts.labels(reason).inc()
+        structlog.get_logger().warning("orphan server", reason=reason, server=id_, instance=instance_of(server))
 
     def _is_current(self, found: ComputeInstance, server: ServerRead) -> bool:
         """Return whether nothing is to be done: the status shows the server, or is too new to be reported."""
@@ -212,7 +212,7 @@ def _orphan_reason(found: ComputeInstance | None, server: ServerRead) -> OrphanR
 
 def _counts(registry: CollectorRegistry) -> Counter:
     text = "Servers that name an instance which is not there, is another one, or has another server."
-    counts = Counter("remuda_compute_orphan_servers", text, ["why"], registry=registry)
-    for why in get_args(OrphanReason):
-        counts.labels(why)
+    counts = Counter("remuda_compute_orphan_servers", text, ["reason"], registry=registry)
+    for reason in get_args(OrphanReason):
+        counts.labels(reason)
     return counts

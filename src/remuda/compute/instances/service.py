@@ -259,13 +259,13 @@ async def delete_instances_on(store: Store, network: str, randomness: Randomness
             continue
         if instance is None:
             continue
-        run = ReconcileContext(
+        context = ReconcileContext(
             controller=controller, key=name, cause="event", registry=store.registry, randomness=randomness
         )
-        entry = run.event(
-            instance, "NetworkDeleted", network=network, why="the network is being deleted, and the instance with it"
+        event = context.event(
+            instance, "NetworkDeleted", network=network, reason="the network is being deleted, and the instance with it"
         )
         with suppress(NotFound, Conflict):  # it was deleted meanwhile; an instance that followed it has its own event
-            await store.delete(ComputeInstance, name, uid=instance.uid, log=[entry])
+            await store.delete(ComputeInstance, name, uid=instance.uid, log=[event])
             count += 1
     return count

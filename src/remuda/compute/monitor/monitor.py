@@ -65,8 +65,8 @@ class StalledCheck:
             return
         if checked.record(instance.uid) == 1:
             available = find_condition(conditions, AVAILABLE)
-            why = "it was not reconciled yet" if available is None else available.message
-            message = f"the instance made no progress since {began:%Y-%m-%dT%H:%M:%SZ}: {why}"
+            reason = "it was not reconciled yet" if available is None else available.message
+            message = f"the instance made no progress since {began:%Y-%m-%dT%H:%M:%SZ}: {reason}"
             await self.findings.report("stuck", instance, message)
         self.enqueue(instance.name)
 

@@ -122,5 +122,5 @@ class Rejected(RemudaError):
     code = "rejected"
     status = 422
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"The provider rejected the request: {why}.")
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The provider rejected the request: {reason}.")

@@ -189,7 +189,7 @@ def _refers_outside(config: SingleConfig) -> bool:
     return any(outside) or bool(cluster.certificate_auth)
 
 
-def _unusable(why: str) -> Unavailable:
+def _unusable(reason: str) -> Unavailable:
     return Unavailable(
-        f"The kubeconfig of the cluster cannot be used ({why}). Ask the operator to configure another one."
+        f"The kubeconfig of the cluster cannot be used ({reason}). Ask the operator to configure another one."
     )

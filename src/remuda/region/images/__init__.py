@@ -1,1 +1,1 @@
-"""Images: what servers boot from, and how one is fetched from elsewhere."""
+"""Images: catalogue, snapshots, and the import from a URL or an upload."""

@@ -125,23 +125,23 @@ class ImageController:
     ) -> Result | Outcome[ImageImport]:
         """Handle a transfer that is done while the image is not at the provider."""
         error = transfer.error or _LOST
-        failures, why = image.status.failures + 1, _message(error)
+        failures, reason = image.status.failures + 1, _message(error)
         is_last = failures >= self.attempts or not error.retry
         may_exist = transfer.error is None or (is_last and error.retry)
         if may_exist and not cloud.absence.record_missing(image.name):
             return Requeue(cloud.absence.delay_s, message="confirming that the provider does not have it")
         cloud.absence.clear(image.name)
         if is_last:
-            return self._fail(image, why, context)
+            return self._fail(image, reason, context)
         self.transfers.forget(image.name)
         interrupted = _with(image, state="pending", received=0, failures=failures)
-        event = context.event(image, "Interrupted", failures=failures, why=why)
-        return Outcome(Failed("ImportInterrupted", f"{why}; the import is retried"), interrupted, [event])
+        event = context.event(image, "Interrupted", failures=failures, reason=reason)
+        return Outcome(Failed("ImportInterrupted", f"{reason}; the import is retried"), interrupted, [event])
 
-    def _fail(self, image: ImageImport, why: str, context: ReconcileContext) -> Outcome[ImageImport]:
+    def _fail(self, image: ImageImport, reason: str, context: ReconcileContext) -> Outcome[ImageImport]:
         self.transfers.forget(image.name)
         failed = _with(image, state="failed")
-        return Outcome(Blocked("Errored", why), failed, [context.event(image, "ImportFailed", why=why)])
+        return Outcome(Blocked("Errored", reason), failed, [context.event(image, "ImportFailed", reason=reason)])
 
     async def _delete_ready(self, image: ImageImport, context: ReconcileContext) -> Result:
         """Delete the import of an image that has been ready for a while; the image stays at the provider."""
