@@ -1,5 +1,6 @@
 """Routes of limits, usage and allocations."""
 
+from collections.abc import Callable
 from functools import partial
 
 from remuda.http.crud import crud
@@ -11,49 +12,37 @@ from remuda.resources.schema import OrganizationPath
 
 _ALLOCATION = f"{PROJECT}/allocations/{{allocationID}}"
 
+_limits: Callable[..., AnyRoute] = partial(
+    Route, scope="organization", response_type=schema.QuotasRead, service=QuotaLimits
+)
+_get_limits = partial(_limits, method="GET", permission=permission("quotas", "read"), calls=QuotaLimits.get)
+_set_limits = partial(
+    _limits, method="PUT", body_type=schema.QuotasWrite, is_conditional=True, calls=QuotaLimits.update
+)
+
 ROUTES: list[AnyRoute] = [
-    Route(
-        method="GET",
+    _get_limits(
         path=f"{ORGANIZATION}/quotas",
         name="get_quotas",
         summary="Read the limits of an organization and their usage",
-        scope="organization",
-        permission=permission("quotas", "read"),
         path_type=OrganizationPath,
-        response_type=schema.QuotasRead,
-        service=QuotaLimits,
-        calls=QuotaLimits.get,
     ),
-    Route(
-        method="PUT",
+    _set_limits(
         path=f"{ORGANIZATION}/quotas",
         name="set_quotas",
         summary="Replace the limits of an organization",
         description="A kind that is left out falls back to its default. A limit below the usage is rejected.",
-        scope="organization",
         permission=permission("quotas", "update"),
         path_type=OrganizationPath,
-        body_type=schema.QuotasWrite,
-        response_type=schema.QuotasRead,
-        is_conditional=True,
-        service=QuotaLimits,
-        calls=QuotaLimits.update,
     ),
-    Route(
-        method="GET",
+    _get_limits(
         path=f"{PROJECT}/quotas",
         name="get_project_quotas",
         summary="Read the limits of a project and their usage",
         description="Where a project has no limit of its own, the limit of its organization is shown.",
-        scope="organization",
-        permission=permission("quotas", "read"),
         path_type=ProjectPath,
-        response_type=schema.QuotasRead,
-        service=QuotaLimits,
-        calls=QuotaLimits.get,
     ),
-    Route(
-        method="PUT",
+    _set_limits(
         path=f"{PROJECT}/quotas",
         name="set_project_quotas",
         summary="Replace the limits of a project",
@@ -61,14 +50,8 @@ ROUTES: list[AnyRoute] = [
             "A kind that is left out is limited by the organization only, whose limits always hold as well: "
             "a limit above that one limits nothing. A limit below the project's usage is rejected."
         ),
-        scope="organization",
         permission=permission("projects", "update"),
         path_type=ProjectPath,
-        body_type=schema.QuotasWrite,
-        response_type=schema.QuotasRead,
-        is_conditional=True,
-        service=QuotaLimits,
-        calls=QuotaLimits.update,
     ),
     Route(
         method="GET",
