@@ -30,7 +30,7 @@ DATA = GOLDEN / "data-205e8be.tar.xz"
 
 It has a network with a security group, an SSH certificate authority, the instance `web`, which is provisioned, the
 instance `late`, which was being made, and the operation of a network that the quota refused."""
-IS_WRITTEN = os.environ.pop("REMUDA_WRITE_GOLDEN", "") == "1"
+IS_WRITTEN = os.environ.get("REMUDA_WRITE_GOLDEN") == "1"
 """Taken out of the environment, because the program rejects variables of its own that it does not know."""
 REMEDY = (
     "A format has changed. If that is what you want, regenerate with "

@@ -15,7 +15,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "remuda"
 GOLDEN = Path(__file__).parent / "golden" / "texts" / "source"
-IS_WRITTEN = os.environ.pop("REMUDA_WRITE_GOLDEN", "") == "1"
+IS_WRITTEN = os.environ.get("REMUDA_WRITE_GOLDEN") == "1"
 REMEDY = (
     "Texts have changed. Regenerate with REMUDA_WRITE_GOLDEN=1 .venv/bin/pytest tests/test_texts.py, and read the diff."
 )
