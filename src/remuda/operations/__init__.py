@@ -1,1 +1,1 @@
-"""Operations: several effects that happen all or not at all, whatever crashes in between."""
+"""Operations: durable sagas, whose steps are all done or all undone, whatever crashes in between."""

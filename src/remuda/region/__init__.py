@@ -1,1 +1,1 @@
-"""The region service: networks, servers and what they stand on."""
+"""Region service: networks, servers, images and storage, over the providers of its regions."""

@@ -161,8 +161,8 @@ def _with_healthy(resource: ResourceT, clock: Clock) -> ResourceT:
 def _describe_project(project: Project) -> str:
     """Return the name of a project, and why it still exists."""
     available = find_condition(project.status.conditions, AVAILABLE)
-    why = available.message if available is not None and available.status == "False" else "being removed"
-    return f"{project.metadata.labels[NAME]} ({project.name}), {why}"
+    state = available.message if available is not None and available.status == "False" else "being removed"
+    return f"{project.metadata.labels[NAME]} ({project.name}), {state}"
 
 
 def _describe_blockers(references: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""SSH certificate authorities: whose certificates a server's users may log in with."""
+"""SSH certificate authorities: servers accept the user certificates that they sign."""

@@ -1,1 +1,1 @@
-"""Catalogue: regions, their providers, and the flavors and external networks that these offer."""
+"""Catalogue: regions with their providers, flavors and external networks."""

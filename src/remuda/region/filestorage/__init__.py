@@ -1,1 +1,1 @@
-"""File storage, and the classes that it comes in."""
+"""File storage, and the storage classes of a region."""

@@ -1,1 +1,1 @@
-"""Looks at providers now and then: for what no event tells, and for what should not be there."""
+"""Monitor of region: polls providers, projects their state into status, and reports and removes orphans."""

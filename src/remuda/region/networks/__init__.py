@@ -1,1 +1,1 @@
-"""Networks, their hidden identities, and how their addresses are divided and handed out."""
+"""Networks, their hidden identities, and the allocation of their prefixes and addresses."""

@@ -1,1 +1,1 @@
-"""Security groups: what may reach the servers of a network."""
+"""Security groups: the ingress rules of servers."""

@@ -1,1 +1,1 @@
-"""Servers, their verbs and their user data."""
+"""Servers: their API, their actions, and the controller that creates, rebuilds and replaces them at the provider."""
