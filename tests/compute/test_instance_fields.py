@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.compute.instances.convergence import server_update
+from remuda.compute.instances.convergence import replacement_id, server_update
 from remuda.compute.instances.rules import (
     changed_instance,
     desired_server,
@@ -28,13 +28,23 @@ from remuda.compute.instances.schema import (
     NetworkingWire,
     ProtectionWire,
 )
+from remuda.compute.instances.status import needs_rebuild, rebuild_kind
 from remuda.compute.kinds import AppliedSpec, ComputeInstance, InstanceSpec
 from remuda.compute.plans.diff import changed_fields, with_fields
 from remuda.compute.plans.fields import FIELDS
+from remuda.kernel.errors import Invalid
+from remuda.kernel.ids import derived_id
 from remuda.providers.contract.servers import CloudServerSpec
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.kinds.servers import LastAppliedSpec, Server, ServerSpec
-from remuda.region.servers.rules import last_applied_spec, new_server, read_server, replaced_server, updated_server
+from remuda.region.servers.rules import (
+    check_update,
+    last_applied_spec,
+    new_server,
+    read_server,
+    replaced_server,
+    updated_server,
+)
 from remuda.region.servers.schema import (
     ReplaceWrite,
     ServerCreate,
@@ -95,6 +105,10 @@ LOST_ON_ADOPTION = {"user_data", "ssh_certificate_authority_id", "infrastructure
 KEPT_ON_ADOPTION = {"flavor_id", "image_id", "networking", "network_id", "ssh_injection"}
 
 
+DISRUPTIVE = {"rebuild": "Rebuilding", "replace": "Replacing"}
+"""What the instance reports for each step that starts its server from a new disk."""
+
+
 def names(struct: type[Any]) -> set[str]:
     return set(struct.__struct_fields__)
 
@@ -104,7 +118,7 @@ def defaults(struct: type[Any]) -> dict[str, Any]:
 
 
 def stored(resource: ResourceT) -> ResourceT:
-    metadata = replace(resource.metadata, uid=f"uid of {resource.name}", creation_timestamp=NOW, generation=1)
+    metadata = replace(resource.metadata, uid=derived_id(NETWORK, resource.name), creation_timestamp=NOW, generation=1)
     return replace(resource, metadata=metadata)
 
 
@@ -150,6 +164,38 @@ def test_a_replacement_carries_every_field_that_needs_one(field: str, row: Any) 
     if row.step != "deferred":
         assert name in names(AppliedSpec), "the instance knows which value its server has"
         assert name in names(LastAppliedSpec), "setting the old value again cancels the replacement"
+
+
+@pytest.mark.parametrize(("field", "row"), [(field, row) for field, row in FIELDS.items() if row.step in DISRUPTIVE])
+def test_a_change_of_a_field_is_reported_as_its_step(field: str, row: Any) -> None:
+    name = row.attribute.removeprefix("spec.")
+    spec = instance_of(FULL).spec
+    applied = AppliedSpec(**{each: getattr(spec, each) for each in names(AppliedSpec)} | {name: "another"})
+    instance = instance_of(FULL)
+    assert needs_rebuild(replace(instance, status=replace(instance.status, applied=applied))), field
+    changed = replace(instance, status=replace(instance.status, applied=applied))
+    assert rebuild_kind(changed) == DISRUPTIVE[row.step], field
+
+
+@pytest.mark.parametrize("name", sorted(names(AppliedSpec) - {"gpus"}))
+def test_a_replacement_from_another_value_is_another_request(name: str) -> None:
+    instance = instance_of(FULL)
+    server = read_server(server_of(desired_server(instance)))
+    part = "spec" if name in names(ServerSpecWire) else "status"
+    other = replace(server, **{part: replace(getattr(server, part), **{name: "another"})})
+    assert replacement_id(instance, server, 0) == replacement_id(instance, server, 0)
+    assert replacement_id(instance, server, 0) != replacement_id(instance, other, 0)
+
+
+@pytest.mark.parametrize(("field", "row"), FIELDS.items())
+def test_region_updates_no_field_that_needs_a_replacement(field: str, row: Any) -> None:
+    server, body = server_of(desired_server(instance_of(FULL))), server_update(desired_server(instance_of(FULL)))
+    check_update(server, body)
+    name = row.attribute.removeprefix("spec.")
+    if row.step == "replace" and name in names(ServerSpecWire):
+        with pytest.raises(Invalid) as rejected:
+            check_update(server, replace(body, spec=replace(body.spec, **{name: "another"})))
+        assert rejected.value.field == field
 
 
 @pytest.mark.parametrize(

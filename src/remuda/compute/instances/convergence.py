@@ -40,7 +40,7 @@ from remuda.compute.instances.status import (
     with_rebuild_ended,
     with_rebuilding,
 )
-from remuda.compute.kinds import ComputeInstance
+from remuda.compute.kinds import AppliedSpec, ComputeInstance
 from remuda.compute.plans.diff import changed_fields, required_steps, with_fields
 from remuda.compute.plans.fields import Field, StepKind
 from remuda.compute.ports import RegionClient, is_deleting
@@ -58,7 +58,7 @@ from remuda.kernel.errors import (
     ResponseNotStored,
     Unavailable,
 )
-from remuda.kernel.fields import conversion
+from remuda.kernel.fields import common_fields, conversion
 from remuda.kernel.ids import derived_id
 from remuda.providers.absence import AbsenceTracker
 from remuda.quota.lifecycle import confirm_quota, is_quota_confirmed, payer_of, with_quota_confirmed
@@ -82,6 +82,7 @@ from remuda.store.logs import Record
 
 _updated = conversion(ServerCreateSpec, ServerSpecWire)
 _replaced = conversion(ServerCreateSpec, ReplaceWrite)
+_replaced_from = common_fields(ServerCreateSpec, AppliedSpec)
 
 REJECTION_REASONS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons with which region rejects a request, as `rejection_of` returns them."""
@@ -181,7 +182,7 @@ async def writing_for(region: RegionClient, instance: ComputeInstance, operation
 
 def replacement_id(instance: ComputeInstance, server: ServerRead, rejections: int) -> str:
     """Return the operation of a replacement: the same for the same change, and another one after each rejection."""
-    before = f"{server.spec.flavor_id}/{server.spec.image_id}/{server.status.ssh_certificate_authority_id}"
+    before = "/".join(str(value) for value in _replaced_from(last_requested(server).spec).values())
     return derived_id(instance.uid, f"replace/{instance.metadata.generation}/{before}/{rejections}")
 
 
@@ -191,9 +192,7 @@ def server_update(desired: ServerCreate) -> ServerUpdate:
 
 
 def rejection_of(error: RemudaError) -> Blocked:
-    """Return the result for a request that region rejects; raise an error that a retry may resolve again."""
-    if error.retry:
-        raise error
+    """Return the result for a request that region rejects."""
     if isinstance(error, InsufficientCapacity):
         return Blocked("NoCapacity", _NO_CAPACITY)
     is_missing = isinstance(error, NotFound | ReferenceRejected | OwnerRejected)
@@ -261,9 +260,10 @@ class ServerCreation:
         except AlreadyExists:
             return await self._name_conflict(instance)
         except RemudaError as error:
-            rejection = rejection_of(error)
+            if error.retry:
+                raise
             self._pending.discard(instance.uid)
-            return rejection
+            return rejection_of(error)
         self.clear_pending(instance)
         if not instance.status.has_server:
             return _CREATING
@@ -351,6 +351,8 @@ class Convergence:
         try:
             change = await self.changes.converge(instance, server)
         except RemudaError as error:
+            if error.retry:
+                raise
             return Outcome(rejection_of(error), projected(known, server, self.clock.now()))
         if change is not None:
             context.acted = True

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceSpec, InstanceStatus, PowerState
+from remuda.compute.plans.fields import spec_attributes
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.fields import common_fields
 from remuda.reconcile.status import AVAILABLE, is_behind
@@ -23,6 +24,8 @@ from remuda.resources.schema import Health
 
 _disruptive = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
 """The fields that change only with a rebuild or replacement of the server."""
+_replacing = common_fields(InstanceSpec, AppliedSpec, without=("gpus", *spec_attributes("rebuild")))
+"""Those that change only with a replacement."""
 _observed = common_fields(ServerSpecWire, AppliedSpec)
 _NO_ADDRESSES = Addresses()
 
@@ -157,8 +160,7 @@ def rebuild_kind(instance: ComputeInstance) -> RebuildKind:
         return "Replacing" if condition.reason == "Replacing" else "Rebuilding"
     if applied is None:
         return "Rebuilding"
-    before = (applied.flavor_id, applied.ssh_certificate_authority_id)
-    return "Rebuilding" if before == (spec.flavor_id, spec.ssh_certificate_authority_id) else "Replacing"
+    return "Rebuilding" if _replacing(spec) == _replacing(applied) else "Replacing"
 
 
 def projected(instance: ComputeInstance, server: ServerRead, now: datetime) -> ComputeInstance:

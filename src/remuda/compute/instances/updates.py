@@ -52,14 +52,14 @@ from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import KeyedLock, requested_event, retry_on_conflict
 from remuda.resources.schema import FlavorRead, ImageRead
 
-_OF_THE_SERVER = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})
+_DISRUPTIVE = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})
 """The fields that change only with a rebuild or replacement, and then together."""
 _applied = common_fields(AppliedSpec, InstanceSpecWire, without=("ssh_certificate_authority_id",))
 
 
 @dataclass(frozen=True, slots=True)
-class LastApplied:
-    """The last applied specification of a server, from which an update is planned."""
+class PlanBaseline:
+    """The specification of a server from which an update is planned."""
 
     server: ServerCreate
     """The desired one, unless region rejected it."""
@@ -67,22 +67,22 @@ class LastApplied:
     """Whether another image rebuilds the same server."""
 
 
-async def last_applied(region: RegionClient, instance: ComputeInstance, *, replaces_server: bool) -> LastApplied:
-    """Return the last applied specification. Region is called only if that can differ from the desired one."""
+async def plan_baseline(region: RegionClient, instance: ComputeInstance, *, replaces_server: bool) -> PlanBaseline:
+    """Return the baseline of a plan. Region is called only if it can differ from the desired specification."""
     desired, is_rejected = desired_server(instance), _is_rejected(instance)
     if not is_rejected and not replaces_server:
-        return LastApplied(desired)
+        return PlanBaseline(desired)
     candidates = classified(instance, await list_tagged(region, instance)).candidates
     if not candidates or is_ambiguous(instance, candidates):
-        return LastApplied(desired)
-    return LastApplied(_applied_to(candidates[0], instance) if is_rejected else desired, can_rebuild(candidates[0]))
+        return PlanBaseline(desired)
+    return PlanBaseline(_applied_to(candidates[0], instance) if is_rejected else desired, can_rebuild(candidates[0]))
 
 
 def server_before(desired: ServerCreate, applied: ServerCreate, after: ServerCreate) -> ServerCreate:
     """Return the specification to compare an update with: changed fields as applied, the others as desired before."""
     changed = set(changed_fields(desired, after))
-    if changed & _OF_THE_SERVER:
-        changed |= _OF_THE_SERVER
+    if changed & _DISRUPTIVE:
+        changed |= _DISRUPTIVE
     return with_fields(desired, applied, changed)
 
 
@@ -175,18 +175,18 @@ class Updates:
         if body.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
         replaces_server = _replaces_server(found, body)
-        applied = await last_applied(self.instances.region, found, replaces_server=replaces_server)
-        offers = await self._offers(context, found, body, applied.server if replaces_server else None)
+        baseline = await plan_baseline(self.instances.region, found, replaces_server=replaces_server)
+        offers = await self._offers(context, found, body, baseline.server if replaces_server else None)
         gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
         changed = rules.changed_instance(found, body, context.principal, self.instances.clock.now(), gpus=gpus)
         region, desired = self.instances.region, desired_server(changed)
         spec = (await region.api.get_region(await region.caller.as_service(), region_of(found))).spec
         capabilities = frozenset(spec.features.capabilities)
         charged = charged_gpus(found) if replaces_server else gpus
-        server = server_before(desired_server(found), applied.server, desired)
+        server = server_before(desired_server(found), baseline.server, desired)
         before = _side(found, server, offers.flavor_before, offers.image_before, gpus=charged)
         after = _side(changed, desired, offers.flavor, offers.image, gpus=gpus)
-        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=applied.can_rebuild)
+        plan = plan_update(subject_of(found), before, after, capabilities, can_rebuild=baseline.can_rebuild)
         return _ValidUpdate(found, changed, plan)
 
     async def _offers(

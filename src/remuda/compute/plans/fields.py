@@ -28,7 +28,10 @@ Field = Literal[
     "spec.userData",
     "spec.protection",
 ]
-"""Fields of an instance that a client can update. Protection and tags concern the instance only."""
+"""Fields of an instance that a client can update.
+
+Protection and the tags of the instance are not sent to its server, whose own tags name the instance.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +167,12 @@ FIELDS: Mapping[Field, ServerField] = {
     "spec.flavorId": ServerField("spec.flavor_id", "replace", _flavors),
     "spec.sshCertificateAuthorityId": ServerField("spec.ssh_certificate_authority_id", "replace", _authority),
 }
-"""Every field that instance and server share, in the order in which a plan shows them."""
+"""Every field of a server that its instance determines, in the order in which a plan shows them."""
+
+
+def spec_attributes(*steps: StepKind) -> frozenset[str]:
+    """Return the attributes of a server's spec whose change needs one of these steps."""
+    return frozenset(row.attribute.removeprefix("spec.") for row in FIELDS.values() if row.step in steps)
 
 
 def change_message(field: Field, before: PlanSide, after: PlanSide, *, is_applied: bool) -> str:

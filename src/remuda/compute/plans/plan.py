@@ -72,7 +72,7 @@ def plan_update(
     can_rebuild: bool = True,
 ) -> PlanRead:
     """Return the plan of an update; it has no steps if nothing changes."""
-    decided = _with_own(required_steps(before.server, after.server, can_rebuild=can_rebuild), before, after)
+    decided = _with_instance_fields(required_steps(before.server, after.server, can_rebuild=can_rebuild), before, after)
     kinds = tuple(kind for kind, _ in decided)
     steps = tuple(_step(kind, fields, subject, before, after) for kind, fields in decided)
     lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))
@@ -90,8 +90,8 @@ def plan_update(
     )
 
 
-def _with_own(decided: _Steps, before: PlanSide, after: PlanSide) -> _Steps:
-    """Add the fields that concern the instance and not its server."""
+def _with_instance_fields(decided: _Steps, before: PlanSide, after: PlanSide) -> _Steps:
+    """Add the fields of the instance that its server does not have."""
     own: dict[Field, bool] = {
         "metadata.tags": before.tags != after.tags,
         "spec.protection": before.protection != after.protection,

@@ -3,7 +3,7 @@
 from datetime import datetime
 from ipaddress import IPv4Network
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
@@ -44,11 +44,15 @@ from remuda.resources.tags import relabelled, tag_labels
 _AUTHORITY, _INJECTION, _USER_DATA = "ssh_certificate_authority_id", "ssh_injection", "user_data"
 _created = common_fields(ServerCreateSpec, ServerSpec, without=(_AUTHORITY, _INJECTION, _USER_DATA))
 _copied = common_fields(ServerSpecWire, ServerSpec, without=(_USER_DATA,))
-_updated = common_fields(ServerSpecWire, ServerSpec, without=("flavor_id", _USER_DATA))
 _replaced = common_fields(ReplaceWrite, ServerSpec, without=(_AUTHORITY, _USER_DATA))
 _applied = common_fields(ServerSpec, LastAppliedSpec)
 _compared = common_fields(ReplaceWrite, LastAppliedSpec, without=(_AUTHORITY,))
 """The fields that are copied from the one type to the other, or compared; what is named here is converted."""
+_REBUILT = ("image_id", _USER_DATA)
+_IMMUTABLE = [
+    each for each in fields(ReplaceWrite) if each.name in {*ServerSpecWire.__struct_fields__}.difference(_REBUILT)
+]
+"""The fields that an update must not change: only a replacement applies them."""
 
 
 def server_id(network: str, name: str) -> str:
@@ -88,8 +92,11 @@ def check_update(server: Server, desired: ServerUpdate) -> None:
         raise Malformed("server is being deleted")
     if desired.metadata.name != server.metadata.labels[NAME]:
         raise Invalid("metadata.name", "server names are immutable")
-    if desired.spec.flavor_id != server.spec.flavor_id:
-        raise Invalid("spec.flavorId", "server flavor is immutable")
+    present = _read_spec(server.spec)
+    for each in _IMMUTABLE:
+        if getattr(desired.spec, each.name) != getattr(present, each.name):
+            name = each.name.removesuffix("_id").replace("_", " ")
+            raise Invalid(f"spec.{each.encode_name}", f"server {name} is immutable")
 
 
 def sealed_user_data(text: str) -> Secret | None:
@@ -126,7 +133,7 @@ def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: da
     tags = updated_tags(server.spec.tags, desired.metadata, by)
     spec = replace(
         server.spec,
-        **_updated(desired.spec),
+        **_copied(desired.spec),
         image=ServerImage(id=desired.spec.image_id),
         user_data=sealed_user_data(desired.spec.user_data),
         tags=tags,
