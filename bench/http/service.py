@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.http import wire
 from bench.kinds import MACHINE, ORGANIZATION, PROJECT, Machine, labels_of
-from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
+from remuda.access.checks import is_allowed_in_project, require_in_organization, require_in_project
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.authentication import RequestCredentials
 from remuda.http.responses import Collection, Rendered, Viewed, split_etag
@@ -61,7 +61,7 @@ class Service:
 async def _list_in_organization(
     service: Service, call: Call[wire.OrganizationPath, ListQuery, Nothing]
 ) -> Collection[Machine, list[wire.MachineRead]]:
-    allow_in_organization(call.principal, _READ, call.path.organization)
+    require_in_organization(call.principal, _READ, call.path.organization)
     labels = {ORGANIZATION: call.path.organization}
     return Collection(store=service.store, kind=Machine, view=wire.VIEW, labels=labels)
 
@@ -81,7 +81,7 @@ async def _list_visible(
 
 async def _read(service: Service, call: Call[wire.MachinePath, Nothing, Nothing]) -> Rendered[wire.MachineRead]:
     path = call.path
-    allow_in_project(call.principal, _READ, path.organization, path.project)
+    require_in_project(call.principal, _READ, path.organization, path.project)
     labels = (await service.store.get(Machine, path.machine)).metadata.labels
     if (labels[ORGANIZATION], labels[PROJECT]) != (path.organization, path.project):
         raise NotFound("Machine", path.machine)
@@ -92,7 +92,7 @@ async def _create(
     service: Service, call: Call[wire.ProjectPath, Nothing, wire.MachineWrite]
 ) -> Viewed[wire.MachineRead]:
     context = call.context
-    allow_in_project(context.principal, _CREATE, call.path.organization, call.path.project)
+    require_in_project(context.principal, _CREATE, call.path.organization, call.path.project)
     machine = wire.new(context.operation, call.path, call.body)
     return Viewed(wire.VIEW, await service.store.create(machine, log=context.audit(MACHINE.plural, machine.name)))
 

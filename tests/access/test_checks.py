@@ -3,14 +3,14 @@
 import pytest
 
 from remuda.access.checks import (
-    allow_everywhere,
-    allow_for_object,
-    allow_in_organization,
-    allow_in_project,
-    allow_naming_organization,
-    allow_naming_project,
-    allow_new_in_project,
     is_allowed_in_project,
+    require_everywhere,
+    require_for_object,
+    require_in_organization,
+    require_in_project,
+    require_new_in_project,
+    require_organization_access,
+    require_project_access,
 )
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
@@ -61,16 +61,16 @@ def rejection_of(function: object, *arguments: object) -> str | None:
 def test_a_right_holds_downwards_and_a_rejection_says_why(
     principal: Principal, everywhere: str | None, organization: str | None, project: str | None
 ) -> None:
-    assert rejection_of(allow_everywhere, principal, RIGHT) == everywhere
-    assert rejection_of(allow_in_organization, principal, RIGHT, "o") == organization
-    assert rejection_of(allow_in_project, principal, RIGHT, "o", "p") == project
+    assert rejection_of(require_everywhere, principal, RIGHT) == everywhere
+    assert rejection_of(require_in_organization, principal, RIGHT, "o") == organization
+    assert rejection_of(require_in_project, principal, RIGHT, "o", "p") == project
     assert is_allowed_in_project(principal, RIGHT, "o", "p") == (project is None)
 
 
 def test_permissions_in_one_organization_say_nothing_about_another() -> None:
     principal = in_organization(RIGHT, p=RIGHT)
-    assert rejection_of(allow_in_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
-    assert rejection_of(allow_in_project, principal, RIGHT, "elsewhere", "p") == NO_ORGANIZATION
+    assert rejection_of(require_in_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
+    assert rejection_of(require_in_project, principal, RIGHT, "elsewhere", "p") == NO_ORGANIZATION
 
 
 class Projects:
@@ -91,20 +91,20 @@ async def test_only_a_holder_for_the_whole_organization_has_the_project_looked_f
     principal: Principal, asks: int
 ) -> None:
     projects = Projects("p")
-    await allow_new_in_project(principal, RIGHT, "o", "p", exists=projects.exist)
+    await require_new_in_project(principal, RIGHT, "o", "p", exists=projects.exist)
     assert projects.asked == asks
 
 
 async def test_a_project_that_is_not_there_is_not_found() -> None:
     with pytest.raises(NotFound):
-        await allow_new_in_project(in_organization(RIGHT), RIGHT, "o", "p", exists=Projects().exist)
+        await require_new_in_project(in_organization(RIGHT), RIGHT, "o", "p", exists=Projects().exist)
 
 
 async def test_nobody_learns_of_a_project_without_the_right() -> None:
     projects = Projects("p")
     for principal, told in ((NOBODY, NO_ORGANIZATION), (in_organization(OTHER), NO_PROJECT)):
         with pytest.raises(Forbidden) as caught:
-            await allow_new_in_project(principal, RIGHT, "o", "p", exists=projects.exist)
+            await require_new_in_project(principal, RIGHT, "o", "p", exists=projects.exist)
         assert caught.value.message == told
     assert projects.asked == 0
 
@@ -112,7 +112,7 @@ async def test_nobody_learns_of_a_project_without_the_right() -> None:
 async def test_a_named_project_without_the_right_is_looked_for_by_a_holder_for_the_organization() -> None:
     projects = Projects()
     with pytest.raises(NotFound):
-        await allow_new_in_project(in_organization(RIGHT, q=RIGHT), RIGHT, "o", "p", exists=projects.exist)
+        await require_new_in_project(in_organization(RIGHT, q=RIGHT), RIGHT, "o", "p", exists=projects.exist)
 
 
 READER_EVERYWHERE = holding(AccessList(everywhere=frozenset({OTHER})))
@@ -130,7 +130,7 @@ READER_EVERYWHERE = holding(AccessList(everywhere=frozenset({OTHER})))
 )
 def test_who_may_see_an_object_is_told_which_right_to_it_is_missing(principal: Principal, told: str | None) -> None:
     def check() -> None:
-        allow_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
+        require_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
 
     assert rejection_of(check) == told
 
@@ -138,31 +138,31 @@ def test_who_may_see_an_object_is_told_which_right_to_it_is_missing(principal: P
 @pytest.mark.parametrize("principal", [NOBODY, holding(AccessList(organizations={"q": OrganizationAccess()}))])
 def test_for_a_stranger_the_object_of_another_organization_does_not_exist(principal: Principal) -> None:
     with pytest.raises(NotFound):
-        allow_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
+        require_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
 
 
 def test_an_organization_may_be_named_by_those_who_belong_to_it() -> None:
     for principal in (EVERYWHERE, READER_EVERYWHERE, in_organization()):
-        allow_naming_organization(principal, RIGHT, "o")
+        require_organization_access(principal, RIGHT, "o")
     for principal in (NOBODY, in_organization()):
-        assert rejection_of(allow_naming_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
+        assert rejection_of(require_organization_access, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
 
 
 async def test_who_gets_everywhere_is_told_that_the_right_is_missing_and_not_the_place() -> None:
     elsewhere = holding(AccessList(everywhere=frozenset({Permission("region:servers", "read")})))
-    assert rejection_of(allow_naming_organization, elsewhere, RIGHT, "o") == NOT_PERMITTED
+    assert rejection_of(require_organization_access, elsewhere, RIGHT, "o") == NOT_PERMITTED
     inside = AccessList(everywhere=frozenset({OTHER}), organizations={"o": OrganizationAccess()})
-    assert rejection_of(allow_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
+    assert rejection_of(require_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
     with pytest.raises(Forbidden) as caught:
-        await allow_naming_project(elsewhere, RIGHT, "p", exists=Projects("p").exist)
+        await require_project_access(elsewhere, RIGHT, "p", exists=Projects("p").exist)
     assert caught.value.message == NOT_PERMITTED
 
 
 async def test_a_project_may_be_named_by_those_who_have_to_do_with_it() -> None:
     projects = Projects("p")
     for principal in (EVERYWHERE, in_organization(p=OTHER), in_organization(RIGHT)):
-        await allow_naming_project(principal, RIGHT, "p", exists=projects.exist)
+        await require_project_access(principal, RIGHT, "p", exists=projects.exist)
     for principal, project in ((NOBODY, "p"), (in_organization(OTHER), "p"), (in_organization(RIGHT), "absent")):
         with pytest.raises(Forbidden) as caught:
-            await allow_naming_project(principal, RIGHT, project, exists=projects.exist)
+            await require_project_access(principal, RIGHT, project, exists=projects.exist)
         assert caught.value.message == NO_PROJECT

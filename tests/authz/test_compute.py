@@ -67,7 +67,7 @@ async def test_a_list_shows_all_that_one_may_see_and_nothing_else(compute_subjec
 async def test_the_trial_finds_a_check_that_is_missing(
     compute_subject: ComputeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "allow_for", lambda *_: None)
+    monkeypatch.setattr(core, "require_for", lambda *_: None)
     with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
         await try_all(compute_subject, _row("get_instance"), KNOWN, "api", RULE)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.http.dispatch import SegmentTree, path_of
+from remuda.http.dispatch import PathTrie, path_of
 from remuda.http.routes import Table
 from remuda.kernel.errors import Malformed
 from tests.kit.sample_api.pipeline import (
@@ -19,7 +19,7 @@ from tests.kit.sample_api.pipeline import (
     table,
 )
 
-TREE = SegmentTree(
+TREE = PathTrie(
     [
         ("GET", "/", "root"),
         ("GET", "/a", "a"),
@@ -56,7 +56,7 @@ def test_a_path_leads_to_its_endpoint(path: str, endpoint: tuple[str, tuple[str,
 
 def test_a_fixed_segment_beats_a_parameter_and_gives_way_where_it_leads_nowhere() -> None:
     assert found("/a/best") == ("best a", ())
-    tree = SegmentTree([("GET", "/a/best/medal", 1), ("GET", "/a/{id}/parts", 2)])
+    tree = PathTrie([("GET", "/a/best/medal", 1), ("GET", "/a/{id}/parts", 2)])
     match = tree.find("/a/best/parts")
     assert match is not None
     assert (match.methods, match.parameters) == ({"GET": 2}, ("best",))

@@ -60,7 +60,7 @@ class Machine:
     ) -> None:
         burning = fuse or Fuse()
 
-        async def aside(work: Callable[[], T]) -> T:
+        async def run_blocking(work: Callable[[], T]) -> T:
             burning.writes += 1
             burning.burn("before")
             done = work()
@@ -79,7 +79,7 @@ class Machine:
             store=store,
             clock=self.world.clock,
             randomness=self.world.randomness,
-            aside=aside,
+            run_blocking=run_blocking,
             tokens=tokens,
             passwords=self.passwords(tokens, store),
             settings=settings or BootstrapSettings(),
@@ -101,7 +101,9 @@ class Machine:
         world = self.world
         over: dict[str, Any] = {"store": store, "clock": world.clock, "randomness": world.randomness}
         sessions = Sessions(**over, settings=tokens.settings, tokens=tokens)
-        return Passwords(**over, aside=here, sessions=sessions, parameters=Argon2Parameters(memory_kib=8, time_cost=1))
+        return Passwords(
+            **over, run_blocking=here, sessions=sessions, parameters=Argon2Parameters(memory_kib=8, time_cost=1)
+        )
 
     async def has_password(self, password: Secret) -> bool:
         return await self.passwords(self.tokens(), self.store).verify(user_id(self.told[-1].administrator), password)

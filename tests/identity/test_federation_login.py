@@ -9,7 +9,7 @@ from joserfc.jwk import ECKey, RSAKey
 from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import to_base64url
 from tests.kit.asgi.contract import Reply
 from tests.kit.environment import options, provided_by
 from tests.kit.identity.federation import (
@@ -88,7 +88,7 @@ async def test_an_id_token_that_does_not_fit_is_not_believed(federation: LoginEn
 
 @pytest.mark.parametrize(
     "token",
-    [".", "nonsense", "e30=.e30.e30", "e3 0.e30.e30", "é.e30.e30", f"{base64url.encode(b'[' * 20_000)}.e30.e30"],
+    [".", "nonsense", "e30=.e30.e30", "e3 0.e30.e30", "é.e30.e30", f"{to_base64url(b'[' * 20_000)}.e30.e30"],
     ids=["empty", "no token", "padded", "with a blank", "not ASCII", "nested without end"],
 )
 @options(lambda token: {"provider": Provider(key=KEY, id_token=token)})

@@ -30,7 +30,7 @@ PATH = "/oauth2/v2/password"
 
 
 def hasher(hashing: Argon2Parameters = CHEAP) -> Hasher:
-    return Hasher(aside=Counted(), randomness=SeededRandomness(1), parameters=hashing)
+    return Hasher(run_blocking=Counted(), randomness=SeededRandomness(1), parameters=hashing)
 
 
 async def test_a_hash_fits_its_password_alone_and_says_how_it_was_made() -> None:
@@ -68,7 +68,7 @@ async def test_a_stored_hash_that_is_none_fits_nothing() -> None:
 async def test_of_many_only_a_few_are_hashed_at_once() -> None:
     running, most, lock = 0, 0, threading.Lock()
 
-    async def aside(work: Callable[[], T]) -> T:
+    async def run_blocking(work: Callable[[], T]) -> T:
         def counted() -> T:
             nonlocal running, most
             with lock:
@@ -83,7 +83,7 @@ async def test_of_many_only_a_few_are_hashed_at_once() -> None:
         return await in_thread(counted)
 
     busy = Hasher(
-        aside=aside,
+        run_blocking=run_blocking,
         randomness=SeededRandomness(1),
         parameters=Argon2Parameters(memory_kib=256, time_cost=1, concurrency=2),
     )

@@ -8,20 +8,20 @@ import pytest
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.errors import NotFound, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut, TooMany
-from remuda.kernel.exchange import NotNow, NotSent, RequestSender, ResponseLost, Retries
+from remuda.kernel.exchange import NotSent, RequestSender, ResponseLost, Retries, RetryableResponse
 from tests.kit.environment import options, provided_by
 from tests.kit.simulation.runner import World, simulate
 
 NOT_SENT, LOST = NotSent("nobody listens"), ResponseLost("cut off")
-BY_A_PROXY = NotNow(ServerUnreachable("cloud", "502"), is_lost=True)
+BY_A_PROXY = RetryableResponse(ServerUnreachable("cloud", "502"), is_lost=True)
 MISSING = NotFound("horse", "h")
 
 
-def asked_to_wait(seconds: float) -> NotNow:
+def asked_to_wait(seconds: float) -> RetryableResponse:
     error: Any = TooMany.__new__(TooMany)
     RemudaError.__init__(error, "slower")
     error.retry_after_s = seconds
-    return NotNow(error)
+    return RetryableResponse(error)
 
 
 class Script:
@@ -156,7 +156,7 @@ async def test_without_retries_a_request_is_sent_once(
 async def test_a_transport_that_limits_its_attempts_is_asked_until_the_time_of_the_call_has_passed(
     world: World, sender: RequestSender
 ) -> None:
-    script = Script(world, *[NotNow(MISSING, retry_after_s=2.0)] * 100)
+    script = Script(world, *[RetryableResponse(MISSING, retry_after_s=2.0)] * 100)
     with pytest.raises(NotFound):
         await sender.send(script, name="list", is_read=True, total_s=30.0)
     assert 4 < len(script.times) < 15

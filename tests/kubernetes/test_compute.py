@@ -56,7 +56,13 @@ async def on_cluster(cluster: Cluster, namespace: str) -> AsyncIterator[ComputeE
     with capture_logs() as lines:
         async with (
             region_environment(
-                store, SystemClock(), SystemRandomness(), directory=None, is_instant=True, aside=others, more=others
+                store,
+                SystemClock(),
+                SystemRandomness(),
+                directory=None,
+                is_instant=True,
+                identity_ports=others,
+                more=others,
             ) as region,
             with_compute(region, others) as compute,
         ):

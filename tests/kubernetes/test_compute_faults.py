@@ -105,7 +105,7 @@ async def _live(cluster: Cluster, seed: int, statuses: set[int]) -> FaultMenu:
     with capture_logs() as lines:
         async with (
             region_environment(
-                store, clock, randomness, directory=None, is_instant=True, aside=others, more=others
+                store, clock, randomness, directory=None, is_instant=True, identity_ports=others, more=others
             ) as region,
             with_compute(region, others) as compute,
             _second_process(compute, cluster, namespace, faults) as second,

@@ -13,7 +13,7 @@ import pytest
 from remuda.http.api import Api
 from remuda.http.routes import Table
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.quotas.controller import QuotaRecordController
 from remuda.identity.quotas.routes import ROUTES
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
@@ -170,7 +170,7 @@ async def test_what_nobody_confirms_is_rolled_back(quota_cluster: Cluster) -> No
         context = there.context("operation-1")
         row = await quotas.allocations.allocate(context, *WHERE, asking("owner-1", servers=2))
         await asyncio.sleep(1.1)
-        controller = LedgerController(store=store, clock=CLOCK, ledger=quotas.ledger)
+        controller = QuotaRecordController(store=store, clock=CLOCK, ledger=quotas.ledger)
         run = ReconcileContext(controller="quotas", key=ORG, cause="event", registry=REGISTRY, randomness=randomness)
         while isinstance(await controller(ORG, run), Requeue):
             continue

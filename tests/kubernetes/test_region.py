@@ -51,7 +51,13 @@ async def on_cluster(cluster: Cluster) -> AsyncIterator[RegionEnvironment]:
     others: dict[str, Any] = {"is_only_process": False}
     with capture_logs() as lines:
         async with region_environment(
-            store, SystemClock(), SystemRandomness(), directory=None, is_instant=True, aside=others, more=others
+            store,
+            SystemClock(),
+            SystemRandomness(),
+            directory=None,
+            is_instant=True,
+            identity_ports=others,
+            more=others,
         ) as region:
             yield region
     check_log(lines)

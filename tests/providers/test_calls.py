@@ -66,6 +66,20 @@ async def test_an_error_says_what_is_wrong_with_the_provider_and_names_nothing_i
         await cloud.make("d", error=NotFound("Server", "d"))
 
 
+@pytest.mark.parametrize(
+    "lost", [TimeoutError("read"), ConnectionResetError("cable")], ids=lambda error: type(error).__name__
+)
+async def test_a_lost_connection_leaves_the_outcome_of_an_effect_unknown_and_a_read_can_be_repeated(
+    cloud: Cloud, lost: OSError
+) -> None:
+    with pytest.raises(OutcomeUnknown, match="make of a at cloud"):
+        await cloud.make("a", error=lost)
+    assert not cloud.calls.is_unknown("a"), "nothing waits for it any more, so the next attempt looks at once"
+    with pytest.raises(Unavailable, match="cloud did not respond to look of b") as caught:
+        await cloud.look("b", error=lost)
+    assert caught.value.retry
+
+
 async def test_an_effect_that_fails_after_its_deadline_is_known_again_too(cloud: Cloud) -> None:
     with pytest.raises(OutcomeUnknown):
         await cloud.make("a", takes_s=100, error=ILL, deadline_s=10)

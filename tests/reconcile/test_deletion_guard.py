@@ -118,7 +118,7 @@ async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> No
             for each in mine:
                 while True:
                     try:
-                        granted += await guard.count_deletion(each, run_of(environment)) is None
+                        granted += await guard.admit_deletion(each, run_of(environment)) is None
                         break
                     except Conflict:
                         await world.clock.sleep(world.randomness.uniform(0, 0.1))
@@ -134,7 +134,7 @@ async def test_two_that_count_at_once_do_not_miss_each_other(world: World) -> No
 
 async def test_workers_of_one_process_take_turns_and_do_not_disturb_each_other(sample: Farm) -> None:
     guard, herds = breaker(sample), [await populate(sample, project, 3) for project in "pqr"]
-    asking = [asyncio.create_task(guard.count_deletion(each, run_of(sample))) for herd in herds for each in herd]
+    asking = [asyncio.create_task(guard.admit_deletion(each, run_of(sample))) for herd in herds for each in herd]
     assert [await verdict for verdict in asking] == [None] * 9
 
 

@@ -20,7 +20,7 @@ async def test_many_small_projects_are_no_way_around_it(sample: Farm) -> None:
     guard, projects = breaker(sample), [await populate(sample, f"p{number}", 3) for number in range(40)]
     assert sum([await allowed(guard, sample, herd) for herd in projects]) == 24
     assert await guard.tripped() == [EVERYTHING]
-    verdict = await guard.count_deletion(projects[-1][0], run_of(sample))
+    verdict = await guard.admit_deletion(projects[-1][0], run_of(sample))
     assert verdict is not None
     assert verdict.message.startswith("too many objects in all groups would be deleted")
     await guard.resume(EVERYTHING)

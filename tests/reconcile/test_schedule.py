@@ -55,4 +55,4 @@ def test_the_one_that_has_been_here_longest_is_known_although_it_was_moved() -> 
     schedule.put("first", 5, "first")
     schedule.put("second", 1, "second")
     schedule.put("first", 9, "first, moved")
-    assert schedule.longest() == "first, moved"
+    assert schedule.oldest() == "first, moved"

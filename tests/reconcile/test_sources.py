@@ -18,9 +18,9 @@ from remuda.reconcile.sources import (
     Source,
     Watcher,
     generation_changed,
+    indexed,
     intent_changed,
     owner_of,
-    through,
     version_changed,
 )
 from remuda.store.background import BackgroundTasks
@@ -181,7 +181,7 @@ async def test_a_child_wakes_its_owner(environment: Farm, ear: Ear) -> None:
 async def test_a_change_of_one_wakes_all_that_lie_under_it_in_an_index(world: World) -> None:
     async with farm(world) as environment:
         ear = Ear(
-            environment, Source(Trough, keys=through(environment.store, Animal, "trough", lambda trough: trough.name))
+            environment, Source(Trough, keys=indexed(environment.store, Animal, "trough", lambda trough: trough.name))
         )
         await ear.listen()
         for name, trough in (("a", "left"), ("b", "right"), ("c", "left")):

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.http.openapi import document
 from remuda.http.routes import Table
-from remuda.kernel.encoding import decode
+from remuda.kernel.encoding import from_base64url
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.routes import ROUTES
 from remuda.region.catalogue.service import Catalogue
@@ -232,7 +232,7 @@ async def test_the_credentials_of_a_cluster_are_for_those_with_a_right_of_its_ow
     assert rejection(await region_catalogue.ask(ANN).get(path)) == _forbidden("regions/detail")
     reply = await region_catalogue.ask(SERVICE).get(path)
     assert reply.json["spec"]["kubernetes"]["domainName"] == "k.example.com"
-    assert decode(reply.json["spec"]["kubernetes"]["kubeconfig"]).decode() == CANARY
+    assert from_base64url(reply.json["spec"]["kubernetes"]["kubeconfig"]).decode() == CANARY
     assert reply.json["spec"]["features"]["capabilities"] == ["catalogue"]
     assert "kubernetes" not in (await region_catalogue.ask(SERVICE).get(f"{FIRST}/{REGION}/detail")).json["spec"]
 

@@ -16,12 +16,12 @@ _NO_ORGANIZATION = "organization is not in this principal's accessible set"
 _NO_PROJECT = "project is not in this principal's accessible set"
 
 
-def allow_everywhere(principal: Principal, permission: Permission) -> None:
+def require_everywhere(principal: Principal, permission: Permission) -> None:
     if permission not in principal.access.everywhere:
         raise _out_of_reach(principal, permission, "no global-scope permissions are granted to this principal")
 
 
-def allow_somewhere(principal: Principal, permission: Permission) -> None:
+def require_somewhere(principal: Principal, permission: Permission) -> None:
     """Require the permission in any scope, for objects that belong to no organization."""
     if not is_allowed_somewhere(principal, permission):
         raise _forbidden(permission)
@@ -36,7 +36,7 @@ def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
     )
 
 
-def allow_in_organization(principal: Principal, permission: Permission, organization: str) -> None:
+def require_in_organization(principal: Principal, permission: Permission, organization: str) -> None:
     access = principal.access
     if permission in access.everywhere:
         return
@@ -46,7 +46,7 @@ def allow_in_organization(principal: Principal, permission: Permission, organiza
         raise _forbidden(permission)
 
 
-def allow_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> None:
+def require_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> None:
     if is_allowed_in_project(principal, permission, organization, project):
         return
     access = principal.access.organizations.get(organization)
@@ -66,11 +66,11 @@ def is_allowed_in_project(principal: Principal, permission: Permission, organiza
     return permission in inside.permissions or permission in inside.projects.get(project, ())
 
 
-async def allow_new_in_project(
+async def require_new_in_project(
     principal: Principal, permission: Permission, organization: str, project: str, *, exists: ProjectExists
 ) -> None:
     """Require the permission to create something in a project that a request's body names, and that it exists."""
-    allow_in_project(principal, permission, organization, project)
+    require_in_project(principal, permission, organization, project)
     access = principal.access
     if permission in access.everywhere or project in access.organizations[organization].projects:
         return
@@ -78,22 +78,22 @@ async def allow_new_in_project(
         raise NotFound("Project", project)
 
 
-def allow_for_object(
+def require_for_object(
     principal: Principal, permission: Permission, organization: str, project: str, *, kind: str, name: str
 ) -> None:
     """Require the permission for an object found by its id; NotFound without access to its organization."""
     if not _knows_organization(principal, permission, organization):
         raise NotFound(kind, name)
-    allow_in_project(principal, permission, organization, project)
+    require_in_project(principal, permission, organization, project)
 
 
-def allow_naming_organization(principal: Principal, permission: Permission, organization: str) -> None:
+def require_organization_access(principal: Principal, permission: Permission, organization: str) -> None:
     """Require that a caller who names an organization in a query has access to it, existing or not."""
     if not _knows_organization(principal, permission, organization):
         raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
 
 
-async def allow_naming_project(
+async def require_project_access(
     principal: Principal, permission: Permission, project: str, *, exists: ProjectExists
 ) -> None:
     """Require that a caller who names a project in a query has access to it, existing or not."""

@@ -91,7 +91,7 @@ async def run_identity(
             store=process.store,
             clock=process.clock,
             randomness=process.randomness,
-            aside=identity.ports.aside,
+            run_blocking=identity.ports.run_blocking,
             tokens=identity.tokens.tokens,
             passwords=identity.passwords,
             settings=effect.bootstrap_settings(configuration),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from remuda.access.checks import allow_in_organization
+from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context
 from remuda.compute.names import REGION, REGIONS, permission
 from remuda.compute.ports import RegionClient
@@ -48,17 +48,17 @@ class Catalogue:
 
     async def regions(self, context: Context, organization: str) -> list[RegionRead]:
         """Return the regions that the caller may see and that instances can be in."""
-        allow_in_organization(context.principal, permission("regions", "read"), organization)
+        require_in_organization(context.principal, permission("regions", "read"), organization)
         caller = await self.region.caller.impersonating(context, organization)
         return regions_for_instances(await self.region.api.list_regions(caller))
 
     async def flavors(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
-        allow_in_organization(context.principal, permission("flavors", "read"), organization)
+        require_in_organization(context.principal, permission("flavors", "read"), organization)
         caller = await self.region.caller.impersonating(context, organization)
         return usable_flavors(await self.region.api.list_flavors(caller, region))
 
     async def images(self, context: Context, organization: str, region: str) -> list[ImageRead]:
-        allow_in_organization(context.principal, permission("images", "read"), organization)
+        require_in_organization(context.principal, permission("images", "read"), organization)
         return usable_images(await self.region.list_images(context, organization, region))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.access.checks import allow_in_organization, allow_in_project
+from remuda.access.checks import require_in_organization, require_in_project
 from remuda.access.principal import Context, Permission
 from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protection
 from remuda.compute.names import permission
@@ -83,14 +83,14 @@ class Policies:
 
     async def get(self, context: Context, organization: str, project: str) -> Rendered[ProjectPolicySchema]:
         """Return the policy of a project; without a stored one, it requires nothing."""
-        allow_in_project(context.principal, MAY_READ, organization, project)
+        require_in_project(context.principal, MAY_READ, organization, project)
         await self._check_project(organization, project)
         return _rendered(await find(self.store, ProjectPolicy, project))
 
     async def put(
         self, context: Context, organization: str, project: str, body: ProjectPolicySchema
     ) -> Rendered[ProjectPolicySchema]:
-        allow_in_organization(context.principal, MAY_WRITE, organization)
+        require_in_organization(context.principal, MAY_WRITE, organization)
         await self._check_project(organization, project)
 
         async def write() -> Rendered[ProjectPolicySchema]:

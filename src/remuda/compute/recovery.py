@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remuda.access.checks import allow_everywhere
+from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context, Permission
 from remuda.http.routes import AnyRoute, Route
 from remuda.reconcile.deletion_guard import DeletionGuard
@@ -21,7 +21,7 @@ class ComputeRecovery:
 
     async def resume_deletions(self, context: Context) -> None:
         """Resume the deletion of orphans in every project where a deletion guard has paused it."""
-        allow_everywhere(context.principal, MAY_RESUME_DELETIONS)
+        require_everywhere(context.principal, MAY_RESUME_DELETIONS)
         for guard in self.guards:
             for group in sorted({EVERYTHING, *await guard.tripped()}):
                 await guard.resume(group)

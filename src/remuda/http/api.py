@@ -23,7 +23,7 @@ from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component
 from remuda.http.authentication import Authenticator, RequestCredentials, TrustedProxies, read_credentials
 from remuda.http.cors import Cors
-from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
+from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE
@@ -175,7 +175,7 @@ class Api:
         """Take the services that the routes call. Raise ValueError if one is missing or ambiguous."""
         self._component = Component(name=table.service, version=release())
         self._ports, self._settings = ports, ports.settings
-        self._tree = SegmentTree(
+        self._tree = PathTrie(
             (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
             for route in table.routes
         )

@@ -171,9 +171,9 @@ def audit_record(
 ) -> Record:
     """Return the record of an event that is not a write of an authenticated caller, such as a login or an issued token.
 
-    `operation` names the event, such as `Operation(verb="LOGIN", route="/oauth2/v2/login")`; `status` is its outcome as
-    an HTTP status. The record goes to the named organization, or to the system if none is named: name one only if the
-    actor belongs to it. Like every record it must contain no user input and no secret.
+    `operation` names the event, such as `AuditOperation(verb="LOGIN", route="/oauth2/v2/login")`; `status` is its
+    outcome as an HTTP status. The record goes to the named organization, or to the system if none is named: name one
+    only if the actor belongs to it. Like every record it must contain no user input and no secret.
     """
     record = AuditRecord(
         component=Component(name=component, version=release()),

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, Principal, intersection
 from remuda.http.responses import Header
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import from_base64url, to_base64url
 from remuda.kernel.errors import Malformed, Unauthenticated
 
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
@@ -61,7 +61,7 @@ def read_claim(header: bytes | None, *, certificate: str) -> PrincipalClaim:
         raise Malformed("X-Principal is missing: a service must name the principal it acts for")
     _check_length(header)
     try:
-        return _DECODE(_signed(header, certificate) if b"." in header else base64url.decode(header))
+        return _DECODE(_signed(header, certificate) if b"." in header else from_base64url(header))
     except (ValueError, RecursionError, JoseError):
         raise Malformed(
             "X-Principal is not valid: send a JSON object as unpadded base64url, or signed with the certificate's key"
@@ -72,7 +72,7 @@ def read_claim_of_bearer(header: bytes) -> PrincipalClaim:
     """Return the claim beside a token, or raise Malformed. Without a certificate no JWS can be verified."""
     _check_length(header)
     try:
-        return _DECODE(base64url.decode(header))
+        return _DECODE(from_base64url(header))
     except (ValueError, RecursionError):
         raise Malformed(
             "X-Principal is not valid: send a JSON object as unpadded base64url; "
@@ -100,7 +100,7 @@ def claim_of(principal: Principal) -> PrincipalClaim:
 
 def write_claim(claim: PrincipalClaim) -> str:
     """Encode a claim for the header, unsigned."""
-    return base64url.encode(msgspec.json.encode(claim))
+    return to_base64url(msgspec.json.encode(claim))
 
 
 def _signed(header: bytes, certificate: str) -> bytes:

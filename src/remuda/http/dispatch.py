@@ -43,7 +43,7 @@ class Match(msgspec.Struct, Generic[EndpointT], frozen=True):
     parameters: tuple[str, ...]
 
 
-class SegmentTree(Generic[EndpointT]):
+class PathTrie(Generic[EndpointT]):
     """All paths of a route table."""
 
     def __init__(self, entries: Iterable[tuple[str, str, EndpointT]]) -> None:

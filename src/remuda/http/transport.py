@@ -22,7 +22,7 @@ from remuda.http.sse import EventReader, Received
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, Invalid, RemudaError, ServerUnreachable
-from remuda.kernel.exchange import AttemptFailed, NotNow, RequestSender, Retries
+from remuda.kernel.exchange import AttemptFailed, RequestSender, Retries, RetryableResponse
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret, hide, reveal
 from remuda.outbound.client import load, new_client, transport_errors
@@ -227,13 +227,13 @@ class HttpTransport:
         )
 
     def _check(self, response: httpx2.Response) -> None:
-        """Raise the error of a response that is not a success, as NotNow if another attempt may help."""
+        """Raise the error of a response that is not a success, as RetryableResponse if another attempt may help."""
         status = response.status_code
         if status in _SUCCESS:
             return
         error = error_from(status, response.headers, response.content, server=self.server)
         if status in _NOT_NOW or isinstance(error, InFlight):
-            raise NotNow(error, is_lost=status in _LOST_BY_A_PROXY)
+            raise RetryableResponse(error, is_lost=status in _LOST_BY_A_PROXY)
         raise error
 
     async def events(

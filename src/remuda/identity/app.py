@@ -272,7 +272,11 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             ),
         )
         self.passwords = Passwords(
-            store=store, clock=clock, randomness=randomness, aside=ports.aside, sessions=self.tokens.sessions
+            store=store,
+            clock=clock,
+            randomness=randomness,
+            run_blocking=ports.run_blocking,
+            sessions=self.tokens.sessions,
         )
         self.ledger = Ledger(store, clock, randomness, intent_lifetime=settings.intent_lifetime)
         self._permissions = Permissions(store=store, settings=settings)

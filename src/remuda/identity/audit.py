@@ -16,7 +16,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.access.checks import allow_everywhere, allow_in_organization
+from remuda.access.checks import require_everywhere, require_in_organization
 from remuda.access.principal import Context
 from remuda.http.audit import (
     STREAM,
@@ -132,11 +132,11 @@ class AuditLog:
     async def of_organization(
         self, context: Context, organization: str, query: AuditQuery
     ) -> Rendered[list[EntryRead]]:
-        allow_in_organization(context.principal, READ, organization)
+        require_in_organization(context.principal, READ, organization)
         return await self._page(context, subject_of_organization(organization), query)
 
     async def of_system(self, context: Context, query: SystemAuditQuery) -> Rendered[list[EntryRead]]:
-        allow_everywhere(context.principal, READ)
+        require_everywhere(context.principal, READ)
         return await self._page(context, subject_of_organization(query.organization), query)
 
     async def _page(self, context: Context, subject: str, query: AuditQuery) -> Rendered[list[EntryRead]]:

@@ -22,7 +22,7 @@ from remuda.identity.kinds.tenancy import Bootstrap, BootstrapSpec, BootstrapSta
 from remuda.identity.kinds.users import ServiceAccount, user_id
 from remuda.identity.login.passwords import Passwords, check_password
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.ports import Aside
+from remuda.identity.ports import RunBlocking
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.tenancy.rules import new_organization, new_project
 from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
@@ -84,7 +84,7 @@ class BootstrapRun:
     store: Store
     clock: Clock
     randomness: Randomness
-    aside: Aside
+    run_blocking: RunBlocking
     tokens: Tokens
     passwords: Passwords
     settings: BootstrapSettings
@@ -119,7 +119,7 @@ class BootstrapRun:
 
     async def has_lost_credentials(self) -> bool:
         """Return whether `credentials.json` is missing while its account exists: no start writes it again."""
-        if await self.aside(self.credentials.read) is not None:
+        if await self.run_blocking(self.credentials.read) is not None:
             return False
         return await exists(self.store, ServiceAccount, (await self._record()).spec.service_account)
 
@@ -180,11 +180,11 @@ class BootstrapRun:
         account = await find(self.store, ServiceAccount, ids.service_account)
         if account is None:
             return
-        staged = await self.aside(self.credentials.read_staged)
+        staged = await self.run_blocking(self.credentials.read_staged)
         if staged is not None and is_hash_of(account.spec.access_token, staged.token.reveal()):
-            await self.aside(self.credentials.publish)
-        await self.aside(self.credentials.drop_staged)
-        current = await self.aside(self.credentials.read)
+            await self.run_blocking(self.credentials.publish)
+        await self.run_blocking(self.credentials.drop_staged)
+        current = await self.run_blocking(self.credentials.read)
         if current is None or not is_hash_of(account.spec.access_token, current.token.reveal()):
             return
         if not await self._is_good(current.token):
@@ -202,13 +202,13 @@ class BootstrapRun:
     async def _issue(self, ids: BootstrapSpec, store_account: Callable[[Issued], Awaitable[None]]) -> None:
         issued = await self.tokens.issue_for_account(ids.service_account, ids.organization)
         new = Credentials(endpoints={}, token=issued.token, organization_id=ids.organization, project_id=ids.project)
-        await self.aside(lambda: self.credentials.stage(self._updated(new)))
+        await self.run_blocking(lambda: self.credentials.stage(self._updated(new)))
         await store_account(issued)
-        await self.aside(self.credentials.publish)
+        await self.run_blocking(self.credentials.publish)
 
     async def _write(self, credentials: Credentials) -> None:
-        await self.aside(lambda: self.credentials.stage(credentials))
-        await self.aside(self.credentials.publish)
+        await self.run_blocking(lambda: self.credentials.stage(credentials))
+        await self.run_blocking(self.credentials.publish)
 
     def _updated(self, credentials: Credentials) -> Credentials:
         """Return credentials with the present endpoints and example instance."""

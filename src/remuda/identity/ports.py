@@ -11,7 +11,7 @@ from remuda.service import ServicePorts
 T = TypeVar("T")
 
 
-class Aside(Protocol):
+class RunBlocking(Protocol):
     """Runs blocking work outside the event loop, such as in a thread."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
@@ -39,5 +39,5 @@ class IdentityPorts(ServicePorts):
     """Dependencies of identity."""
 
     fetch: Fetch
-    aside: Aside = in_thread
+    run_blocking: RunBlocking = in_thread
     settings: IdentitySettings = field(default_factory=IdentitySettings)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from remuda.identity.kinds.oauth import BearerTrust, ProviderType
+from remuda.identity.kinds.oauth import BearerTrust, LoginProviderType
 from remuda.kernel.secrets import Secret
 
 LOCAL_ISSUER = "uni"
@@ -46,7 +46,7 @@ class PlatformProvider:
 
     issuer: str
     """URL, exactly as in its tokens."""
-    type: ProviderType = "custom"
+    type: LoginProviderType = "custom"
     client_id: str = ""
     """Our client id there; without one users cannot log in there."""
     client_secret: Secret | None = None

@@ -17,19 +17,19 @@ from remuda.kernel.errors import Invalid
 _NOT_BASE64URL = "not base64url without padding"
 
 
-def encode(raw: bytes) -> str:
+def to_base64url(raw: bytes) -> str:
     """Return bytes as base64url."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def decode(text: str | bytes) -> bytes:
+def from_base64url(text: str | bytes) -> bytes:
     """Return the bytes of a base64url text, or raise ValueError. The error does not quote the text."""
     encoded_text = text if isinstance(text, bytes) else text.encode("ascii", "replace")
     try:
         raw = base64.urlsafe_b64decode(encoded_text + b"=" * (-len(encoded_text) % 4))
     except binascii.Error:
         raise ValueError(_NOT_BASE64URL) from None
-    if encode(raw).encode() != encoded_text:
+    if to_base64url(raw).encode() != encoded_text:
         raise ValueError(_NOT_BASE64URL)
     return raw
 

@@ -1,9 +1,9 @@
 """Exchange of a request and its response: the attempts, and what is known of the effect when all have failed.
 
-An attempt raises `NotSent` or `ResponseLost` when no response came, and `NotNow` for a response that asks for another
-attempt. Every other error is the result. A request is sent again after the pause that the server asks for, or a longer
-pause each time with jitter, until the attempts or the time are used up. A write whose response was lost, and that no
-later attempt answered, is OutcomeUnknown.
+An attempt raises `NotSent` or `ResponseLost` when no response came, and `RetryableResponse` for a response after which
+another attempt may succeed. Every other error is the result. A request is sent again after the pause that the server
+asks for, or a longer pause each time with jitter, until the attempts or the time are used up. A write whose response
+was lost, and that no later attempt answered, is OutcomeUnknown.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class ResponseLost(AttemptFailed):
     is_lost = True
 
 
-class NotNow(AttemptFailed):
+class RetryableResponse(AttemptFailed):
     """Raised for a response that asks for another attempt, or that only says that the real response was lost."""
 
     def __init__(self, error: RemudaError, *, is_lost: bool = False, retry_after_s: float | None = None) -> None:
@@ -133,4 +133,4 @@ async def _within(left_s: float, attempt: Callable[[], Awaitable[ResponseT]], to
         async with asyncio.timeout(left_s):
             return await attempt()
     except TimeoutError:
-        raise NotNow(TimedOut(total_s), is_lost=True) from None
+        raise RetryableResponse(TimedOut(total_s), is_lost=True) from None

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import from_base64url, to_base64url
 from remuda.kernel.errors import Invalid, NotFound, Unsealable
 from remuda.kernel.files import write_private
 from remuda.kernel.randomness import Randomness
@@ -83,7 +83,7 @@ class Sealer:
             # NUL ends the context in the hash for the nonce: inside the context it would let two secrets share a nonce.
             raise Invalid("context", "contains a NUL character", remedy="use a context without it")
         payload = self._ciphers[self._current_id].encrypt(_to_bytes(secret.reveal()), context=_to_bytes(context))
-        return f"sealed:v1:{self._current_id}:{base64url.encode(payload)}"
+        return f"sealed:v1:{self._current_id}:{to_base64url(payload)}"
 
     def open(self, sealed: str, *, context: str) -> Secret:
         """Return the secret, or raise Unsealable if the key, the context or the text is a different one."""
@@ -94,7 +94,7 @@ class Sealer:
         if cipher is None:
             raise Unsealable(parts["key_id"])
         try:
-            plain = cipher.decrypt(base64url.decode(parts["payload"]), context=_to_bytes(context))
+            plain = cipher.decrypt(from_base64url(parts["payload"]), context=_to_bytes(context))
         except (InvalidTag, ValueError):
             raise Unsealable(parts["key_id"]) from None
         return Secret(plain.decode("utf-8", "surrogatepass"))

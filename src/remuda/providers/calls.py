@@ -289,6 +289,11 @@ class Calls:
         except asyncio.CancelledError:
             outcome = "unhealthy"
             raise OutcomeUnknown(f"{sent.method} of {sent.key} at {self.provider}") from None
+        except (TimeoutError, ConnectionError):
+            outcome = "unhealthy"
+            if sent.is_safe:
+                raise Unavailable(f"{self.provider} did not respond to {sent.method} of {sent.key}.") from None
+            raise OutcomeUnknown(f"{sent.method} of {sent.key} at {self.provider}") from None
         except Exception as error:
             outcome = "unhealthy" if self._is_unhealthy(error) else "failed"
             raise

@@ -16,7 +16,7 @@ from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.quota.lock import is_locked, is_operation_open, operation_phase
 from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
-from remuda.reconcile.lifecycle import Outcome, ReconcileResult
+from remuda.reconcile.lifecycle import LifecycleResult, Outcome
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT, PROJECT, organization_of, project_of
 from remuda.store.contract import Store
@@ -83,7 +83,7 @@ class QuotaHooks(Generic[ResourceT]):
 
     async def before_provision(
         self, resource: ResourceT, context: ReconcileContext
-    ) -> ReconcileResult[ResourceT] | None:
+    ) -> LifecycleResult[ResourceT] | None:
         phase = await operation_phase(self.store, _create_operation(resource))
         if phase == "undone":
             return await self._delete_rolled_back(resource, context)
@@ -107,7 +107,7 @@ class QuotaHooks(Generic[ResourceT]):
         if self.reference is not None:
             await self.ledger.remove_reference(project_ref(resource), self.reference(resource))
 
-    async def _delete_rolled_back(self, resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+    async def _delete_rolled_back(self, resource: ResourceT, context: ReconcileContext) -> LifecycleResult[ResourceT]:
         """Delete an object whose create operation was undone."""
         log = [context.event(resource, "CreateRolledBack")]
         try:
@@ -142,7 +142,7 @@ async def confirm_quota(ledger: QuotaLedger, charge: Charge) -> Result | None:
 
 
 def with_quota_confirmed(resource: ResourceT, clock: Clock) -> ResourceT:
-    charged = Condition(
+    confirmed = Condition(
         type=QUOTA_CONFIRMED,
         status="True",
         reason="Confirmed",
@@ -150,7 +150,7 @@ def with_quota_confirmed(resource: ResourceT, clock: Clock) -> ResourceT:
         last_transition_time=clock.now().replace(microsecond=0),
     )
     status: Any = resource.status  # type: ignore[attr-defined]  # every kind with a controller has one
-    changed = replace(status, conditions=set_condition(status.conditions, charged))
+    changed = replace(status, conditions=set_condition(status.conditions, confirmed))
     return replace(resource, status=changed)
 
 

@@ -33,7 +33,7 @@ from remuda.quota.lock import (
     reverting,
 )
 from remuda.quota.ports import Charge, ChargeAmount, ProjectRef, QuotaLedger, StaleTokenError
-from remuda.reconcile.sources import KeyMapper, Source, through
+from remuda.reconcile.sources import KeyMapper, Source, indexed
 from remuda.resources.conventions import CONTROLLER_FINALIZER
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -83,7 +83,7 @@ def operation_source(keys: KeyMapper[Operation]) -> Source[Operation]:
 
 def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyMapper[Operation]:
     """Map an operation about an object of one kind to the objects of another kind that it has created."""
-    created = through(store, kind, "operation", lambda operation: operation.name)
+    created = indexed(store, kind, "operation", lambda operation: operation.name)
     return lambda operation: created(operation) if operation.spec.subject_kind == about.qualified else ()
 
 
@@ -197,7 +197,7 @@ def update_saga(
     has_secret: bool = False,
 ) -> Saga[QuotaPorts, ChangeT]:
     """Return the saga that updates objects of a kind together with their quota."""
-    steps = _Steps(kind.type, changed, charge)
+    steps = _UpdateSteps(kind.type, changed, charge)
     return Saga(
         name=name,
         input_type=input_type,
@@ -242,8 +242,8 @@ async def run_update(
     )
 
 
-class _Steps(Generic[ResourceT, ChangeT]):
-    """The steps, for one kind."""
+class _UpdateSteps(Generic[ResourceT, ChangeT]):
+    """Steps of an update, for one kind."""
 
     def __init__(
         self,

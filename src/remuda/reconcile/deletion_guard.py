@@ -1,10 +1,10 @@
 """Deletion guard: stops mass deletion that was not requested, until an operator resumes it.
 
-A controller calls `allow` before it deletes something at a provider. A deletion that was requested, of the object or of
-any of its owners, always passes and is not counted. Any other is counted by group, which is a project by default, and
-over all groups. More than a configured share of the objects within the window trips the guard of that group, or of
-everything: from then on nothing of it is deleted without a request. A few deletions always pass, since a share of a
-handful says nothing.
+A controller calls `admit_deletion` before it deletes something at a provider. A deletion that was requested, of the
+object or of any of its owners, always passes and is not counted. Any other is counted by group, which is a project by
+default, and over all groups. More than a configured share of the objects within the window trips the guard of that
+group, or of everything: from then on nothing of it is deleted without a request. A few deletions always pass, since a
+share of a handful says nothing.
 
 The counts and trips are stored objects, written by compare-and-swap before anything is deleted, so no restart resets
 them, and two processes that both believe to lead count together. The age of a count is measured by the wall clock or by
@@ -121,7 +121,7 @@ class DeletionGuard:
         self._lock = asyncio.Lock()
         report(ports.reporter.armed, controller)
 
-    async def count_deletion(self, resource: Resource, context: ReconcileContext) -> Blocked | None:
+    async def admit_deletion(self, resource: Resource, context: ReconcileContext) -> Blocked | None:
         """Count a deletion, and return None; or, if it must not happen, the result that the controller returns instead.
 
         Several calls for one object count once. Raises Conflict when another process counted concurrently: retry.

@@ -44,9 +44,9 @@ from remuda.reconcile.status import (
     Conditions,
     changed_conditions,
     conditions_of,
-    delayed,
     is_behind,
     report_due_in_s,
+    retry_result,
     since,
     with_available,
     with_conditions,
@@ -114,13 +114,13 @@ class EventRecorder:
         recorded = self._recorded.get(uid)
         return [*effects] if recorded is None else [each for each in effects if _content(each) not in recorded]
 
-    async def alone(self, uid: str, effects: Sequence[Record]) -> None:
+    async def append(self, uid: str, effects: Sequence[Record]) -> None:
         """Record events when there is nothing to write."""
         if effects and self._log is not None:
             await self._log.append(effects)
         self._recorded.pop(uid, None)
 
-    async def with_write(self, uid: str, write: Awaitable[object], effects: Sequence[Record]) -> None:
+    async def write_with(self, uid: str, write: Awaitable[object], effects: Sequence[Record]) -> None:
         """Write an object together with these events; if that fails, record the events alone."""
         try:
             await write
@@ -172,10 +172,10 @@ class Outcome(Generic[ResourceT]):
     """Events that the new status shows: recorded only with its write, or by the next reconcile."""
 
 
-ReconcileResult = Result | Outcome[ResourceT]
+LifecycleResult = Result | Outcome[ResourceT]
 """The result of a reconcile, alone or with the object's new status and its events."""
 
-ReconcileFunction = Callable[[ResourceT, ReconcileContext], Awaitable[ReconcileResult[ResourceT]]]
+ReconcileFunction = Callable[[ResourceT, ReconcileContext], Awaitable[LifecycleResult[ResourceT]]]
 """Provisions or deprovisions an object, and returns the result. It requeues what takes time at a provider."""
 
 
@@ -187,7 +187,7 @@ class LifecycleHooks(Protocol[ResourceT]):
 
     async def before_provision(
         self, resource: ResourceT, context: ReconcileContext
-    ) -> ReconcileResult[ResourceT] | None:
+    ) -> LifecycleResult[ResourceT] | None:
         """Return the result of the reconcile if the object must not be provisioned yet."""
 
     async def before_deprovision(self, resource: ResourceT, context: ReconcileContext) -> Result | None:
@@ -200,7 +200,7 @@ class LifecycleHooks(Protocol[ResourceT]):
 def _provision_with(
     hooks: LifecycleHooks[ResourceT], provision: ReconcileFunction[ResourceT]
 ) -> ReconcileFunction[ResourceT]:
-    async def reconcile(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+    async def reconcile(resource: ResourceT, context: ReconcileContext) -> LifecycleResult[ResourceT]:
         return await hooks.before_provision(resource, context) or await provision(resource, context)
 
     return reconcile
@@ -209,7 +209,7 @@ def _provision_with(
 def _deprovision_with(
     hooks: LifecycleHooks[ResourceT], deprovision: ReconcileFunction[ResourceT]
 ) -> ReconcileFunction[ResourceT]:
-    async def reconcile(resource: ResourceT, context: ReconcileContext) -> ReconcileResult[ResourceT]:
+    async def reconcile(resource: ResourceT, context: ReconcileContext) -> LifecycleResult[ResourceT]:
         waiting = await hooks.before_deprovision(resource, context)
         if waiting is not None:
             return waiting
@@ -313,7 +313,7 @@ class Lifecycle(Generic[ResourceT]):
         gone = context.event(resource, FINALIZER_REMOVED, finalizer=self._finalizer, labels=resource.metadata.labels)
         effects = self._recorder.unrecorded(resource.uid, outcome.effect_events)
         write = self._store.update(_with_finalizers(outcome.resource, remaining), log=[*effects, gone])
-        await self._recorder.with_write(resource.uid, _unless_gone(write), effects)
+        await self._recorder.write_with(resource.uid, _unless_gone(write), effects)
         return outcome.result
 
     async def _attempt(
@@ -347,7 +347,7 @@ class Lifecycle(Generic[ResourceT]):
     async def _record_delay(self, resource: ResourceT, cause: RemudaError, context: ReconcileContext) -> None:
         """Report the cause of a delay, or only the deadline while there is no need: see `_is_reported`."""
         if not isinstance(cause, Conflict) and self._is_reported(resource, context):
-            await self._report(resource, Outcome(delayed(cause), resource), context)
+            await self._report(resource, Outcome(retry_result(cause), resource), context)
         else:
             await self._write(resource, resource, conditions_of(resource), context)
 
@@ -392,7 +392,7 @@ class Lifecycle(Generic[ResourceT]):
         desired = with_conditions(desired, conditions)
         effects = self._recorder.unrecorded(read.uid, () if outcome is None else outcome.effect_events)
         if _status(desired) == _status(read):
-            await self._recorder.alone(read.uid, effects)
+            await self._recorder.append(read.uid, effects)
             return
         context.acted = True
         status_events = () if outcome is None else outcome.status_events
@@ -402,7 +402,7 @@ class Lifecycle(Generic[ResourceT]):
             context.log.info("condition", generation=read.metadata.generation, **fact)
         log = [*effects, *status_events, *(context.event(read, "ConditionChanged", **fact) for fact in facts)]
         write = self._store.update_status(desired, log=log)
-        await self._recorder.with_write(read.uid, _unless_gone(write), effects)
+        await self._recorder.write_with(read.uid, _unless_gone(write), effects)
 
 
 def lifecycle_controller(

@@ -34,7 +34,7 @@ class KeyedHeap(Generic[ValueT]):
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, str]] = []
         self._entries: dict[str, tuple[float, int, ValueT]] = {}
-        self._numbers = itertools.count()
+        self._orders = itertools.count()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -47,22 +47,22 @@ class KeyedHeap(Generic[ValueT]):
         entry = self._entries.get(key)
         return None if entry is None else entry[2]
 
-    def at(self, key: str) -> float | None:
+    def number_of(self, key: str) -> float | None:
         """Return the number of a key, if present."""
         entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
-    def put(self, key: str, at: float, value: ValueT) -> None:
+    def put(self, key: str, number: float, value: ValueT) -> None:
         """Add a key, or move it if present."""
         entry = self._entries.get(key)
-        if entry is not None and entry[0] == at:
-            self._entries[key] = (at, entry[1], value)
+        if entry is not None and entry[0] == number:
+            self._entries[key] = (number, entry[1], value)
             return
-        number = next(self._numbers)
-        self._entries[key] = (at, number, value)
-        heapq.heappush(self._heap, (at, number, key))
+        order = next(self._orders)
+        self._entries[key] = (number, order, value)
+        heapq.heappush(self._heap, (number, order, key))
         if len(self._heap) > 2 * len(self._entries) + _MIN_REBUILD:
-            self._heap = [(at, number, key) for key, (at, number, _) in self._entries.items()]
+            self._heap = [(number, order, key) for key, (number, order, _) in self._entries.items()]
             heapq.heapify(self._heap)
 
     def drop(self, key: str) -> ValueT | None:
@@ -73,10 +73,10 @@ class KeyedHeap(Generic[ValueT]):
     def first(self) -> float | None:
         """Return the smallest number."""
         while self._heap:
-            at, number, key = self._heap[0]
+            number, order, key = self._heap[0]
             entry = self._entries.get(key)
-            if entry is not None and entry[1] == number:
-                return at
+            if entry is not None and entry[1] == order:
+                return number
             heapq.heappop(self._heap)
         return None
 
@@ -88,7 +88,7 @@ class KeyedHeap(Generic[ValueT]):
         key = heapq.heappop(self._heap)[2]
         return key, self._entries.pop(key)[2]
 
-    def longest(self) -> ValueT | None:
+    def oldest(self) -> ValueT | None:
         """Return the value of the key that was added first, however often it was moved."""
         return next((value for _, _, value in self._entries.values()), None)
 
@@ -98,7 +98,7 @@ _SLACK_S = 0.001
 
 
 class Rank(IntEnum):
-    """The priority of a key, as a handicap in seconds of waiting."""
+    """The priority of a key, as seconds by which others may be added later and still come first."""
 
     USER = 0
     """A user has changed something."""
@@ -160,7 +160,7 @@ class Queue:
 
     def oldest_s(self) -> float:
         """Return how long the oldest key has waited for a worker."""
-        oldest = self._ready.longest()
+        oldest = self._ready.oldest()
         return 0.0 if oldest is None else self._clock.monotonic() - oldest.since
 
     def failures(self, key: str) -> int:
@@ -192,7 +192,7 @@ class Queue:
 
     def _is_due_before_resync(self, key: str, now: float) -> bool:
         """Return whether a delayed request is no later than a resync would be, or ends a backoff."""
-        due = self._delayed.at(key)
+        due = self._delayed.number_of(key)
         return due is not None and (key in self._failures or due + Rank.ROUTINE <= now + Rank.RESYNC)
 
     def add_after(self, key: str, delay_s: float, cause: Cause = "requeue") -> None:
@@ -200,7 +200,7 @@ class Queue:
         if self._is_closed or key in self._ready:
             return
         due = self._clock.monotonic() + delay_s
-        planned = self._delayed.at(key)
+        planned = self._delayed.number_of(key)
         if planned is None or due < planned:
             self._delayed.put(key, due, cause)
             self._set_timer()

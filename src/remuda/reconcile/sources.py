@@ -72,24 +72,24 @@ def owner_of(kind: type[Resource]) -> KeyMapper[Any]:
     return owners
 
 
-def through(
+def indexed(
     store: Store, kind: type[Resource], index: str, value_of: Callable[[ResourceT], str]
 ) -> KeyMapper[ResourceT]:
     """Map an object to those of `kind` under its value in an index, such as the servers of a network."""
 
-    async def under(resource: ResourceT) -> Iterable[str]:
+    async def matching(resource: ResourceT) -> Iterable[str]:
         return [name async for name in names(store, kind, index=(index, value_of(resource)))]
 
-    return under
+    return matching
 
 
 def labelled(store: Store, kind: type[Resource], label: str) -> KeyMapper[Any]:
     """Map an object to those of `kind` with its name as this label, such as the servers of a network."""
 
-    async def carrying(resource: Resource) -> Iterable[str]:
+    async def matching(resource: Resource) -> Iterable[str]:
         return [name async for name in names(store, kind, labels={label: resource.name})]
 
-    return carrying
+    return matching
 
 
 async def names(

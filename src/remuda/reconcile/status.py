@@ -47,7 +47,7 @@ Conditions = tuple[Condition, ...]
 """One condition per type."""
 
 
-def delayed(error: RemudaError) -> Requeue:
+def retry_result(error: RemudaError) -> Requeue:
     """Return the result, as users see it, of an attempt that failed with an error that a retry may cure."""
     if isinstance(error, Unavailable) and error.provider_problem:
         return Requeue(0, "ProviderUnavailable", error.provider_problem)

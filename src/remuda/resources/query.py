@@ -12,10 +12,10 @@ import msgspec
 
 from remuda.access.checks import (
     ProjectExists,
-    allow_for_object,
-    allow_naming_organization,
-    allow_naming_project,
     is_allowed_in_project,
+    require_for_object,
+    require_organization_access,
+    require_project_access,
 )
 from remuda.access.principal import Permission, Principal
 from remuda.http.schema import Id, ListQuery
@@ -26,10 +26,10 @@ from remuda.resources.tags import tag_labels
 from remuda.store.objects import Resource, ResourceT
 
 
-def allow_for(principal: Principal, permission: Permission, found: Resource) -> None:
+def require_for(principal: Principal, permission: Permission, found: Resource) -> None:
     """Require a permission for an object that was found by its id."""
     where = organization_of(found), project_of(found)
-    allow_for_object(principal, permission, *where, kind=type(found).__name__, name=found.name)
+    require_for_object(principal, permission, *where, kind=type(found).__name__, name=found.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Filters:
         return is_visible
 
 
-async def allow_naming(
+async def require_filter_access(
     principal: Principal, permission: Permission, filters: Filters, *, exists: ProjectExists
 ) -> None:
     """Require access to all organizations and projects that a query names, existing or not."""
     for organization in filters.values.get(ORGANIZATION, ()):
-        allow_naming_organization(principal, permission, organization)
+        require_organization_access(principal, permission, organization)
     for project in filters.values.get(PROJECT, ()):
-        await allow_naming_project(principal, permission, project, exists=exists)
+        await require_project_access(principal, permission, project, exists=exists)
 
 
 _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects": "projectID"}

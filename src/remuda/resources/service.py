@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from remuda.access.checks import allow_in_organization, allow_new_in_project
+from remuda.access.checks import require_in_organization, require_new_in_project
 from remuda.access.principal import Context, Permission, Verb
 from remuda.http.responses import Collection, EtagView
 from remuda.kernel.errors import Malformed, NotFound
@@ -30,7 +30,7 @@ from remuda.resources.crud import (
     retry_on_conflict,
     without_finalizer,
 )
-from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
+from remuda.resources.query import ProjectQuery, filters_of, require_filter_access, require_for
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.logs import Record
@@ -170,7 +170,7 @@ class OrganizationResourceService(ResourceService[ResourceT, ReadT]):
 
     def authorize(self, context: Context, verb: Verb, organization: str) -> None:
         """Require a permission in an organization."""
-        allow_in_organization(context.principal, Permission(self.endpoint, verb), organization)
+        require_in_organization(context.principal, Permission(self.endpoint, verb), organization)
 
 
 class ProjectLookup(Protocol):
@@ -195,7 +195,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         """Return the objects that match a query and that the caller may read."""
         permission = Permission(self.endpoint, "read")
         filters = filters_of(query, is_labelled=self.has_tag_labels)
-        await allow_naming(context.principal, permission, filters, exists=self.identity.has_project)
+        await require_filter_access(context.principal, permission, filters, exists=self.identity.has_project)
         is_match = filters.visible(context.principal, permission, _tags)
         return Collection(
             store=self.store,
@@ -277,11 +277,11 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
 
     def authorize(self, context: Context, verb: Verb, found: Any) -> None:
         """Require a permission for an object, or for the one on which a new object will depend."""
-        allow_for(context.principal, Permission(self.endpoint, verb), found)
+        require_for(context.principal, Permission(self.endpoint, verb), found)
 
     async def authorize_create(self, context: Context, organization: str, project: str) -> None:
         """Require the permission to create an object in a project, which must exist."""
-        await allow_new_in_project(
+        await require_new_in_project(
             context.principal,
             Permission(self.endpoint, "create"),
             organization,

@@ -78,7 +78,7 @@ class MachinePorts:
     issuer: str = ISSUER
     directory: Path | None = None
     settings: ClientSettings = field(default_factory=ClientSettings)
-    aside: Mapping[str, Any] = field(default_factory=dict)
+    identity_ports: Mapping[str, Any] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -127,7 +127,7 @@ async def apart_in(world: World, given: ComputeOptions) -> AsyncIterator[Compute
             randomness=world.randomness,
             opened=opened,
             urls=(network.url(1), network.url(2)),
-            aside={"aside": at_once},
+            identity_ports={"run_blocking": at_once},
         )
         async with _apart(machine, (network.listener(1), network.listener(2)), given) as compute:
             yield compute
@@ -150,7 +150,7 @@ async def _apart(
                 machine.randomness,
                 directory=machine.directory,
                 is_instant=given.is_instant,
-                aside=dict(machine.aside),
+                identity_ports=dict(machine.identity_ports),
                 more=of_region | dict(given.regional),
             )
         )

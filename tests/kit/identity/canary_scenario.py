@@ -74,7 +74,7 @@ class Scene:
             store=app.ports.store,
             clock=app.ports.clock,
             randomness=app.ports.randomness,
-            aside=app.ports.aside,
+            run_blocking=app.ports.run_blocking,
             tokens=app.tokens.tokens,
             passwords=app.passwords,
             settings=BootstrapSettings(administrator=ANN),

@@ -121,7 +121,9 @@ def run_identity(
 
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
-        async with _identity_environment(store, world.clock, world.randomness, {"aside": at_once} | ports) as identity:
+        async with _identity_environment(
+            store, world.clock, world.randomness, {"run_blocking": at_once} | ports
+        ) as identity:
             await scenario(identity)
 
     simulate(run, [seed])

@@ -96,7 +96,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         randomness=world.randomness,
         sealer=SEALER,
         fetch=fetch,
-        aside=counted,
+        run_blocking=counted,
         settings=chosen,
     )
     shared: dict[str, Any] = {
@@ -111,7 +111,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         store=store,
         clock=world.clock,
         randomness=world.randomness,
-        aside=counted,
+        run_blocking=counted,
         sessions=tokens.sessions,
         parameters=CHEAP,
     )

@@ -163,10 +163,10 @@ async def region_environment(
     *,
     directory: Path | None,
     is_instant: bool,
-    aside: dict[str, Any],
+    identity_ports: dict[str, Any],
     more: dict[str, Any],
 ) -> AsyncIterator[RegionEnvironment]:
-    """Run both services over a store; `aside` and `more` are ports of identity and of region to be otherwise."""
+    """Run both services over a store, with other ports of identity, and others of region (`more`)."""
     api, rate = ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])), RateLimit(quota=10_000_000)
     common: dict[str, Any] = {
         "store": store,
@@ -177,7 +177,7 @@ async def region_environment(
         "api": api,
         "rate": rate,
     }
-    identity = IdentityApp(IdentityPorts(settings=identity_settings(), fetch=nobody_answers, **common | aside))
+    identity = IdentityApp(IdentityPorts(settings=identity_settings(), fetch=nobody_answers, **common | identity_ports))
     offered = catalogues()
     clouds = Clouds(
         {
@@ -223,7 +223,13 @@ async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> 
     """Run both services in real time for the time of a block; `ports` are those of `RegionPorts` to be otherwise."""
     store = open_store(directory / "remuda.db", registry(), SEALER)
     async with region_environment(
-        store, SystemClock(), SystemRandomness(), directory=directory, is_instant=is_instant, aside={}, more=ports
+        store,
+        SystemClock(),
+        SystemRandomness(),
+        directory=directory,
+        is_instant=is_instant,
+        identity_ports={},
+        more=ports,
     ) as region:
         yield region
 
@@ -248,7 +254,7 @@ def run_region(
             world.randomness,
             directory=None,
             is_instant=is_instant,
-            aside={"aside": at_once},
+            identity_ports={"run_blocking": at_once},
             more=ports,
         ) as region:
             await scenario(region)

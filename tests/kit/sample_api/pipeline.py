@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.access.checks import allow_in_organization
+from remuda.access.checks import require_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
 from remuda.http.asgi import ASGIApp
@@ -124,7 +124,7 @@ async def _get_rendered(service: PipelineSample, call: AnyCall) -> Rendered[Hors
 
 
 async def _create(service: PipelineSample, call: AnyCall) -> HorseRead:
-    allow_in_organization(call.principal, permission("create"), call.path.organization)
+    require_in_organization(call.principal, permission("create"), call.path.organization)
     return await service.answer(call)
 
 

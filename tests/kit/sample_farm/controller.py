@@ -21,7 +21,7 @@ from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.reporter import ReconcileResult, Reporter
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
-from remuda.reconcile.sources import Source, through
+from remuda.reconcile.sources import Source, indexed
 from remuda.store.contract import Store
 from remuda.store.kinds import Index, Kind, Reference, Registry, keyed
 from remuda.store.logs import Log
@@ -274,7 +274,7 @@ class Farm:
         deadline_s: float = 600,
     ) -> Controller:
         ports = self.ports(store=store, leader=leader)
-        by_trough = through(ports.store, Animal, "trough", lambda trough: trough.name)
+        by_trough = indexed(ports.store, Animal, "trough", lambda trough: trough.name)
         driver = Controller(
             "animals",
             self.lifecycle(ports, deadline_s=deadline_s),

@@ -10,7 +10,7 @@ from remuda.identity.login.browser_sessions import BrowserLogins
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.quotas import intents as settling
 from remuda.identity.quotas import quota_state as heads
-from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.quotas.controller import QuotaRecordController
 from remuda.identity.quotas.quota_state import minus
 from remuda.identity.tenancy.controller import ProjectController
 from remuda.identity.tokens.service import Tokens
@@ -46,7 +46,7 @@ def _subtracted_twice(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSp
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "what is released is subtracted twice": (settling, "with_intent_completed", _subtracted_twice),
     "nobody writes down that a row is confirmed": (settling, "confirmed", lambda row: row),
-    "what was begun in the ledger is never ended": (LedgerController, "_expire_next", _always(answer=False)),
+    "what was begun in the ledger is never ended": (QuotaRecordController, "_expire_next", _always(answer=False)),
     "more is taken than there may be": (heads, "check_limits", lambda *_, **__: None),
     "a project goes while something is held in it": (ProjectController, "deprovision", _always(answer=Done())),
     "what crashed is never undone": (OperationRecovery, "recover", _nothing),

@@ -175,7 +175,7 @@ class IdentitySystem(Expecting):
                     randomness=self.machine.randomness,
                     sealer=SEALER,
                     fetch=nobody_answers,
-                    aside=_here,
+                    run_blocking=_here,
                     settings=self.settings,
                     is_only_process=processes == 1,
                     reporter=self.finds,

@@ -83,7 +83,9 @@ class Process:
             "reporter": system.finds,
         }
         settings = identity_settings(intent_lifetime=timedelta(minutes=1))
-        self.identity = IdentityApp(IdentityPorts(settings=settings, fetch=nobody_answers, aside=_here, **common))
+        self.identity = IdentityApp(
+            IdentityPorts(settings=settings, fetch=nobody_answers, run_blocking=_here, **common)
+        )
         self.region = RegionApp(
             RegionPorts(
                 authenticator=self.identity.authenticator,

@@ -1,1 +1,1 @@
-"""``remuda instance``: looking at instances, making and changing them, and what can be done to one."""
+"""Commands of the command line, one module for each group."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from remuda.access.checks import allow_for_object
+from remuda.access.checks import require_for_object
 from remuda.access.principal import Context
 from remuda.compute.history.explanation import (
     TIMELINE,
@@ -50,7 +50,7 @@ from remuda.region.networks.schema import NetworkRead
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import network_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
-from remuda.resources.query import allow_for
+from remuda.resources.query import require_for
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 
@@ -139,14 +139,14 @@ class History:
         if found is not None:
             if not has_scope(found):
                 raise NotFound(INSTANCE.name, instance)
-            allow_for(context.principal, READ, found)
+            require_for(context.principal, READ, found)
             return found
         tombstone = await find_tombstone(self.log, _subject(instance))
         if tombstone is None:
             raise NotFound(INSTANCE.name, instance)
         try:
             organization, project = tombstone.organization, tombstone.project
-            allow_for_object(context.principal, READ, organization, project, kind=INSTANCE.name, name=instance)
+            require_for_object(context.principal, READ, organization, project, kind=INSTANCE.name, name=instance)
         except Forbidden:
             raise NotFound(INSTANCE.name, instance) from None
         return tombstone

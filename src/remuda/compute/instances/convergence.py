@@ -64,7 +64,7 @@ from remuda.providers.absence import AbsenceTracker
 from remuda.quota.lifecycle import confirm_quota, is_quota_confirmed, payer_of, with_quota_confirmed
 from remuda.quota.ports import QuotaLedger
 from remuda.reconcile.deletion_guard import DeletionGuard
-from remuda.reconcile.lifecycle import Outcome, ReconcileResult
+from remuda.reconcile.lifecycle import LifecycleResult, Outcome
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.region.servers.schema import (
@@ -202,7 +202,7 @@ def rejection_of(error: RemudaError) -> Blocked:
 POLL_S = 10.0
 """The delay before region is polled, in case the watch of servers has missed a change."""
 
-InstanceResult = ReconcileResult[ComputeInstance]
+InstanceResult = LifecycleResult[ComputeInstance]
 """The result of a reconcile of an instance."""
 
 _CREATING = Requeue(POLL_S, message="the server is being created", report_after_s=REPORT_AFTER.total_seconds())
@@ -238,7 +238,7 @@ class ServerCreation:
         active = [each for each in servers if not is_deleting(each)]
         if not active:
             return waiting
-        stopped = await self.guard.count_deletion(instance, context)
+        stopped = await self.guard.admit_deletion(instance, context)
         if stopped is not None:
             return stopped
         for server in active:

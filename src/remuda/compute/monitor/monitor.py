@@ -213,7 +213,7 @@ class AllocationCheck:
             message = "the instance does not exist and has a quota allocation"
             await self.findings.report("allocation-without-owner", subject, message, allocation=name)
         with suppress(Conflict):  # another process counts at the same time: the next round tries again
-            if await self.guard.count_deletion(subject, self.findings.context(subject)) is None:
+            if await self.guard.admit_deletion(subject, self.findings.context(subject)) is None:
                 await self.ports.identity.release_allocation(allocation)
                 message = "the quota allocation was released"
                 await self.findings.report_repair("allocation-without-owner", subject, message, allocation=name)

@@ -141,7 +141,7 @@ class OrphanCheck:
             return
         subject, id_ = _of(server), server.metadata.id
         with suppress(Conflict):  # another process counts at the same time: the next round tries again
-            if await self.guard.count_deletion(subject, self.findings.context(subject)) is None:
+            if await self.guard.admit_deletion(subject, self.findings.context(subject)) is None:
                 await self.ports.region.delete_server(id_, project_ref(server.metadata))
                 message = "its server was deleted"
                 await self.findings.report_repair("server-without-instance", subject, message, server=id_)

@@ -28,8 +28,8 @@ from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret, s256
-from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
+from remuda.kernel.encoding import from_base64url
 from remuda.kernel.errors import OAuthError
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
@@ -81,7 +81,7 @@ async def read_id_token(
 
 def _header(text: str) -> _Header:
     try:
-        return msgspec.json.decode(base64url.decode(text.partition(".")[0]), type=_Header)
+        return msgspec.json.decode(from_base64url(text.partition(".")[0]), type=_Header)
     except (ValueError, RecursionError):
         raise provider_error("its ID token is malformed") from None
 

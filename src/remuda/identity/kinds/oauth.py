@@ -14,7 +14,7 @@ from remuda.resources.conventions import ORGANIZATION
 from remuda.store.kinds import Index, keyed
 from remuda.store.objects import Resource, StoredStruct
 
-ProviderType = Literal["custom", "google", "microsoft", "github"]
+LoginProviderType = Literal["custom", "google", "microsoft", "github"]
 """Dialect of a provider."""
 
 
@@ -33,7 +33,7 @@ class OAuth2ProviderSpec(StoredStruct, frozen=True):
     """External OpenID provider."""
 
     issuer: str = ""
-    type: ProviderType = "custom"
+    type: LoginProviderType = "custom"
     client_id: str = msgspec.field(default="", name="clientID")
     client_secret: Secret | None = None
     client_secret_name: str = ""

@@ -54,7 +54,7 @@ Limits = Annotated[tuple[Limit, ...], keyed("kind")]
 """Limit of each kind."""
 
 
-class ProjectLedger(StoredStruct, frozen=True):
+class ProjectTotals(StoredStruct, frozen=True):
     """Limits of a project, beside those of its organization, and its usage."""
 
     project: str
@@ -86,7 +86,7 @@ class QuotaSpec(StoredStruct, frozen=True):
 
     quotas: Limits = ()
     totals: Amounts = ()
-    projects: Annotated[tuple[ProjectLedger, ...], keyed("project")] = ()
+    projects: Annotated[tuple[ProjectTotals, ...], keyed("project")] = ()
     intents: Annotated[tuple[Intent, ...], keyed("allocation")] = ()
 
 

@@ -12,7 +12,7 @@ to update users *everywhere*.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remuda.access.checks import allow_everywhere
+from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
@@ -157,7 +157,7 @@ class PasswordPages(BrowserPages):
 
     async def make_link(self, context: Context, subject: str) -> PasswordLinkRead:
         """Return a link that lets a user set a password once. It replaces any earlier link."""
-        allow_everywhere(context.principal, UPDATE_USERS)
+        require_everywhere(context.principal, UPDATE_USERS)
         user = await self.store.get(User, user_id(subject))
         created = await self.passwords.make_link(user.name, log=await self._link_records(context, user))
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={created.secret.reveal()}")

@@ -23,7 +23,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.users import User
-from remuda.identity.ports import Aside
+from remuda.identity.ports import RunBlocking
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, Invalid, Malformed, NotFound
@@ -60,8 +60,10 @@ ARGON2 = Argon2Parameters()
 class Hasher:
     """Argon2id hasher."""
 
-    def __init__(self, *, aside: Aside, randomness: Randomness, parameters: Argon2Parameters = ARGON2) -> None:
-        self._aside, self._randomness = aside, randomness
+    def __init__(
+        self, *, run_blocking: RunBlocking, randomness: Randomness, parameters: Argon2Parameters = ARGON2
+    ) -> None:
+        self._run_blocking, self._randomness = run_blocking, randomness
         self._argon2 = argon2.PasswordHasher(
             time_cost=parameters.time_cost,
             memory_cost=parameters.memory_kib,
@@ -77,7 +79,7 @@ class Hasher:
     async def hash(self, password: Secret) -> Secret:
         plain, salt = hashed_bytes(password), self._randomness.token_bytes(_SALT_BYTES)
         async with self._slots:
-            return await self._aside(lambda: Secret(self._argon2.hash(plain, salt=salt)))
+            return await self._run_blocking(lambda: Secret(self._argon2.hash(plain, salt=salt)))
 
     async def matches(self, stored: Secret | None, password: Secret) -> bool:
         """Tell whether the hash is that of the password. Without a hash the result is False and takes as long."""
@@ -85,7 +87,7 @@ class Hasher:
         is_real = stored is not None and len(plain) <= MAX_BYTES
         target = stored.reveal() if stored is not None and is_real else self._decoy
         async with self._slots:
-            return await self._aside(lambda: self._verify(target, plain[:MAX_BYTES])) and is_real
+            return await self._run_blocking(lambda: self._verify(target, plain[:MAX_BYTES])) and is_real
 
     def is_outdated(self, stored: Secret) -> bool:
         """Tell whether a hash was made with other parameters."""
@@ -138,12 +140,12 @@ class Passwords:
         store: Store,
         clock: Clock,
         randomness: Randomness,
-        aside: Aside,
+        run_blocking: RunBlocking,
         sessions: EndsSessions,
         parameters: Argon2Parameters = ARGON2,
     ) -> None:
         self._store, self._clock, self._randomness, self._sessions = store, clock, randomness, sessions
-        self._hasher = Hasher(aside=aside, randomness=randomness, parameters=parameters)
+        self._hasher = Hasher(run_blocking=run_blocking, randomness=randomness, parameters=parameters)
 
     async def verify(self, user: str, password: Secret) -> bool:
         """Tell whether this is the user's password. The check takes as long if there is none."""

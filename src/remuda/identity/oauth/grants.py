@@ -27,8 +27,8 @@ from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.secrets import s256
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import RefreshToken, ReusedError, Sessions, is_valid, provider_exists
-from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
+from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import AlreadyExists, OAuthError
 from remuda.kernel.secrets import Secret
 from remuda.resources.service_info import SCOPES
@@ -237,4 +237,4 @@ def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) 
 def _at_hash(token: Secret) -> str:
     """Return the `at_hash` of an access token: the left half of its SHA-512."""
     digest = hashlib.sha512(token.reveal().encode()).digest()
-    return base64url.encode(digest[: len(digest) // 2])
+    return to_base64url(digest[: len(digest) // 2])

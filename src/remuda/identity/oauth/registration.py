@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from remuda.access.checks import allow_everywhere
+from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
 from remuda.http.responses import Collection, etag_view
 from remuda.http.schema import Parameters, Wire
@@ -212,7 +212,7 @@ class ClientRegistration(ResourceService[OAuth2Client, ClientRead]):
         _reject_built_in(found)
 
     def _authorize(self, context: Context, verb: Verb) -> None:
-        allow_everywhere(context.principal, Permission(self.endpoint, verb))
+        require_everywhere(context.principal, Permission(self.endpoint, verb))
 
 
 def _reject_built_in(client: OAuth2Client) -> None:

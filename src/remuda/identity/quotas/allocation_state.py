@@ -113,8 +113,8 @@ def released(allocation: Allocation, now: datetime) -> Allocation:
 def renewed(allocation: Allocation, intent: Intent, now: datetime) -> Allocation:
     """Return an allocation that is active again with its former amounts. Its start does not change."""
     metadata = replace(allocation.metadata, finalizers=(*allocation.metadata.finalizers, ALLOCATION_FINALIZER))
-    started, previous = allocation.spec.started or now, intent.deadline
-    spec = replace(allocation.spec, state="unconfirmed", started=started, ended=None, intent_deadline=previous)
+    started, deadline = allocation.spec.started or now, intent.deadline
+    spec = replace(allocation.spec, state="unconfirmed", started=started, ended=None, intent_deadline=deadline)
     return replace(allocation, metadata=metadata, spec=spec)
 
 

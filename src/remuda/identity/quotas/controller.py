@@ -30,7 +30,7 @@ _RETRY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerController:
+class QuotaRecordController:
     """Reconciles one quota record."""
 
     store: Store
@@ -70,7 +70,7 @@ class LedgerController:
             context.requeue_after(remaining_s)
             return False
         context.acted = True
-        await self.ledger.intents.expire(record.name, intent)
+        await self.ledger.intents.complete_latest(record.name, intent)
         return True
 
     async def _remove_deleted_project(self, record: Quota, context: ReconcileContext) -> bool:
@@ -102,7 +102,7 @@ def controllers(ports: ReconcilePorts, ledger: Ledger, *, settings: ControllerSe
     return (
         Controller(
             "quotas",
-            LedgerController(store=ports.store, clock=ports.clock, ledger=ledger),
+            QuotaRecordController(store=ports.store, clock=ports.clock, ledger=ledger),
             kind=Quota,
             ports=ports,
             sources=(

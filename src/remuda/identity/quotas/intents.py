@@ -110,10 +110,10 @@ class Intents:
         if intent.action != "update" and allocation is not None and is_active(allocation):
             await self.confirm(name)
         else:
-            await self.expire(organization, intent)
+            await self.complete_latest(organization, intent)
 
-    async def expire(self, organization: str, intent: Intent) -> None:
-        """Complete an expired intent: apply updates and releases, roll back unconfirmed reservations."""
+    async def complete_latest(self, organization: str, intent: Intent) -> None:
+        """Complete an intent from the latest allocation: an unconfirmed reservation is rolled back."""
         allocation = await find(self._store, Allocation, intent.allocation)
         if await self.is_open(organization, intent):
             await self.complete_from(organization, intent, allocation)

@@ -155,12 +155,12 @@ class Validation:
         self, record: Quota, name: str, fencing_token: int, check: Check
     ) -> tuple[Apply, Allocation | None]:
         """Add an intent to release an allocation; an open intent is completed first."""
-        allocation, intent_open = await self._intents.read_latest(name), find_intent(record.spec, name)
+        allocation, open_intent = await self._intents.read_latest(name), find_intent(record.spec, name)
         if allocation is None or is_released_for(allocation, fencing_token):
             return unchanged, allocation
         if is_active(allocation):
             check(allocation)
-        if intent_open is not None:
+        if open_intent is not None:
             return unchanged, allocation
         intent = self._new_intent(
             allocation,
@@ -191,10 +191,8 @@ class Validation:
         owner = owner_of(allocation)
         if (await self._store.list_names(Allocation, index=("owner", owner), limit=1)).items:
             raise OwnerHasAllocation(owner)
-        intent, catalogue = (
-            self._new_intent(allocation, "reserve", allocation.spec.allocations),
-            await self._kinds.all(),
-        )
+        intent = self._new_intent(allocation, "reserve", allocation.spec.allocations)
+        catalogue = await self._kinds.all()
         return lambda spec: with_reservation(spec, intent, (), catalogue)
 
     def _new_intent(
@@ -308,7 +306,7 @@ class Ledger:
         intent = find_intent((await self.writer.read_latest(organization, key=name)).spec, name)
         if intent is None or intent.project != project:
             return False
-        await self.intents.expire(organization, intent)
+        await self.intents.complete_latest(organization, intent)
         return True
 
     async def renew(self, name: str, *, check: Check, log: Sequence[Record] = ()) -> Allocation:

@@ -16,7 +16,7 @@ from remuda.identity.kinds.quotas import (
     Amounts,
     Intent,
     Limits,
-    ProjectLedger,
+    ProjectTotals,
     Quota,
     QuotaMetadataSpec,
     QuotaSpec,
@@ -100,13 +100,13 @@ def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
     return None
 
 
-def project_ledger(spec: QuotaSpec, project: str) -> ProjectLedger:
-    return next((each for each in spec.projects if each.project == project), ProjectLedger(project=project))
+def project_totals(spec: QuotaSpec, project: str) -> ProjectTotals:
+    return next((each for each in spec.projects if each.project == project), ProjectTotals(project=project))
 
 
 def limits_in(spec: QuotaSpec, project: str | None) -> Limits:
     """Return the own limits of the organization, or of a project."""
-    return spec.quotas if project is None else project_ledger(spec, project).quotas
+    return spec.quotas if project is None else project_totals(spec, project).quotas
 
 
 def limits_of(quotas: Limits, catalogue: Catalogue) -> dict[str, int]:
@@ -121,7 +121,7 @@ def with_reservation(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogu
     Raises Forbidden if that exceeds a limit, OwnerHasAllocation if another allocation of the same owner has an open
     intent, and NotFound if the project is closed.
     """
-    if project_ledger(spec, intent.project).is_closed:
+    if project_totals(spec, intent.project).is_closed:
         raise NotFound("Project", intent.project)
     others = [each for each in spec.intents if each.allocation != intent.allocation]
     if intent.owner in [each.owner for each in others]:
@@ -148,12 +148,12 @@ def closed(spec: QuotaSpec, project: str) -> QuotaSpec:
     """Close a project for new allocations. Raises Conflict while a reservation or an update is open in it."""
     if any(intent.project == project and intent.action != "release" for intent in spec.intents):
         raise Conflict("Project", project)
-    return _with_ledger(spec, replace(project_ledger(spec, project), is_closed=True))
+    return _with_totals_of(spec, replace(project_totals(spec, project), is_closed=True))
 
 
 def without_project(spec: QuotaSpec, project: str) -> QuotaSpec:
     """Remove the entry of a deleted project, unless something is counted in it."""
-    if project_ledger(spec, project).totals:
+    if project_totals(spec, project).totals:
         return spec
     return replace(spec, projects=tuple(each for each in spec.projects if each.project != project))
 
@@ -172,7 +172,7 @@ def with_limits(spec: QuotaSpec, project: str | None, quotas: Limits, catalogue:
     if project is None:
         limited = replace(spec, quotas=quotas)
     else:
-        limited = _with_ledger(spec, replace(project_ledger(spec, project), quotas=quotas))
+        limited = _with_totals_of(spec, replace(project_totals(spec, project), quotas=quotas))
     check_limits(spec, limited, catalogue, project=project)
     return limited
 
@@ -182,7 +182,7 @@ def check_limits(before: QuotaSpec, after: QuotaSpec, catalogue: Catalogue, *, p
     old_limits, new_limits = limits_of(before.quotas, catalogue), limits_of(after.quotas, catalogue)
     _check(before.totals, after.totals, old_limits, new_limits, what="quota")
     if project is not None:
-        old, new = project_ledger(before, project), project_ledger(after, project)
+        old, new = project_totals(before, project), project_totals(after, project)
         old_limits, new_limits = ({limit.kind: limit.quantity for limit in each.quotas} for each in (old, new))
         _check(old.totals, new.totals, old_limits, new_limits, what="project quota")
 
@@ -238,17 +238,17 @@ def with_totals(spec: QuotaSpec, total: Amounts, projects: Mapping[str, Amounts]
     named = [each.project for each in spec.projects] + sorted(projects)
     rebuilt = replace(spec, totals=total)
     for project in dict.fromkeys(named):
-        rebuilt = _with_ledger(rebuilt, replace(project_ledger(spec, project), totals=projects.get(project, ())))
+        rebuilt = _with_totals_of(rebuilt, replace(project_totals(spec, project), totals=projects.get(project, ())))
     return rebuilt
 
 
 def _with_totals_moved(spec: QuotaSpec, project: str, *, more: Amounts, less: Amounts) -> QuotaSpec:
-    ledger = project_ledger(spec, project)
+    ledger = project_totals(spec, project)
     counted = replace(ledger, totals=minus(plus(ledger.totals, more), less))
-    return _with_ledger(replace(spec, totals=minus(plus(spec.totals, more), less)), counted)
+    return _with_totals_of(replace(spec, totals=minus(plus(spec.totals, more), less)), counted)
 
 
-def _with_ledger(spec: QuotaSpec, ledger: ProjectLedger) -> QuotaSpec:
+def _with_totals_of(spec: QuotaSpec, ledger: ProjectTotals) -> QuotaSpec:
     """Return the record with this project entry, or without it if the entry is empty."""
     others = tuple(each for each in spec.projects if each.project != ledger.project)
     is_empty = not ledger.quotas and not ledger.totals and not ledger.is_closed

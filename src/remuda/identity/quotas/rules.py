@@ -23,7 +23,7 @@ from remuda.identity.kinds.quotas import (
 )
 from remuda.identity.quotas import schema
 from remuda.identity.quotas.allocation_state import with_fencing_token
-from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_ledger, used
+from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_totals, used
 from remuda.kernel.errors import Invalid, PreconditionFailed
 from remuda.kernel.fields import common_fields
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
@@ -125,7 +125,7 @@ def read_quotas(
     limits = limits_of(spec.quotas, catalogue)
     read = [_read_one(kind, limits[kind], spec.totals, catalogue) for kind in kinds]
     if project is not None:
-        entry = project_ledger(spec, project)
+        entry = project_totals(spec, project)
         own = {limit.kind: limit.quantity for limit in entry.quotas}
         inside = [_read_one(kind, own.get(kind, limits[kind]), entry.totals, catalogue) for kind in kinds]
         read = [replace(quota, free=min(quota.free, all_.free)) for quota, all_ in zip(inside, read, strict=True)]

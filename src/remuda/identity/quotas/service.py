@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
+from remuda.access.checks import is_allowed_in_project, require_in_organization, require_in_project
 from remuda.access.principal import Context, Principal, Verb
 from remuda.http.responses import Collection, Rendered, check_if_match, etag_of
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, Allocation, Quota, QuotaSpec, charge_value
@@ -50,7 +50,7 @@ class Allocations:
         self, context: Context, organization: str, project: str, body: schema.AllocationWrite
     ) -> Allocation:
         """Create an allocation within the limits."""
-        allow_in_project(context.principal, permission("allocations", "create"), organization, project)
+        require_in_project(context.principal, permission("allocations", "create"), organization, project)
         await get_in(self.store, Project, project, organization)
         rules.check_allocation(body)
         found = rules.new_allocation(
@@ -125,7 +125,7 @@ class Allocations:
         self, context: Context, organization: str, query: schema.UsageQuery
     ) -> Collection[Allocation, list[schema.AllocationRead]]:
         """Return the allocations that the caller may see: the present ones, or those of a time in the past."""
-        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        require_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
         await self._check_known(organization)
         # Usage of a project stays readable after its deletion, so there is no check that it exists.
@@ -152,7 +152,7 @@ class Allocations:
             raise NotFound("Organization", organization)
 
     async def _find(self, context: Context, verb: Verb, organization: str, project: str, allocation: str) -> Allocation:
-        allow_in_project(context.principal, permission("allocations", verb), organization, project)
+        require_in_project(context.principal, permission("allocations", verb), organization, project)
         found = await get_in(self.store, Allocation, allocation, organization)
         if project_of(found) != project:
             raise NotFound("Allocation", allocation)
@@ -198,9 +198,9 @@ class QuotaLimits:
 
         For those of a project the caller must be allowed to read the project, too.
         """
-        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        require_in_organization(context.principal, permission("quotas", "read"), organization)
         if project is not None:
-            allow_in_project(context.principal, permission("projects", "read"), organization, project)
+            require_in_project(context.principal, permission("projects", "read"), organization, project)
             await get_in(self.store, Project, project, organization)
         spec = await self._spec(organization)
         quotas = rules.read_quotas(spec, project, await self.ledger.kinds.all())
@@ -216,7 +216,7 @@ class QuotaLimits:
         permission to update all projects of the organization.
         """
         endpoint = "quotas" if project is None else "projects"
-        allow_in_organization(context.principal, permission(endpoint, "update"), organization)
+        require_in_organization(context.principal, permission(endpoint, "update"), organization)
         if project is None:
             await self.store.get(Organization, organization)
         else:

@@ -6,7 +6,7 @@ with the next request.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from remuda.access.checks import allow_everywhere, allow_in_organization
+from remuda.access.checks import require_everywhere, require_in_organization
 from remuda.access.principal import Context, Principal
 from remuda.http.responses import Collection
 from remuda.identity.kinds.tokens import Revocation
@@ -114,7 +114,7 @@ class Permissions:
 
     async def list_roles(self, context: Context, organization: str) -> list[RoleRead]:
         """Return the roles that groups can have, by name, and whether the caller may grant each of them."""
-        allow_in_organization(context.principal, READ_ROLES, organization)
+        require_in_organization(context.principal, READ_ROLES, organization)
         found = (await self.store.list(Role)).items
         roles = [role for role in found if not role.spec.protected and NAME in role.metadata.labels]
         roles.sort(key=lambda role: (role.metadata.labels[NAME], role.name))
@@ -126,5 +126,5 @@ class Permissions:
 
     def revocations(self, context: Context) -> Collection[Revocation, list[RevocationRead]]:
         """Return all revocations, for services that verify tokens themselves."""
-        allow_everywhere(context.principal, READ_REVOCATIONS)
+        require_everywhere(context.principal, READ_REVOCATIONS)
         return Collection(store=self.store, kind=Revocation, view=revocation_view)

@@ -24,7 +24,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, any_children, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
-from remuda.reconcile.sources import KeyMapper, Source, through
+from remuda.reconcile.sources import KeyMapper, Source, indexed
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources.conventions import NAME, ORGANIZATION, RESOURCE_ID, RESOURCE_KIND, organization_of, project_of
 from remuda.resources.crud import describe_references, find
@@ -111,7 +111,7 @@ def controllers(
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             sources=(
-                Source(Domain, keys=through(store, Organization, "domain", lambda domain: folded(domain.spec.domain))),
+                Source(Domain, keys=indexed(store, Organization, "domain", lambda domain: folded(domain.spec.domain))),
                 Source(Project, when=_describe_project, keys=_if_deleting(store, Organization, organization_of)),
             ),
             settings=settings,

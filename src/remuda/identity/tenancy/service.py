@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from remuda.access.checks import (
-    allow_everywhere,
-    allow_in_organization,
-    allow_in_project,
-    allow_naming_organization,
     is_allowed_in_project,
+    require_everywhere,
+    require_in_organization,
+    require_in_project,
+    require_organization_access,
 )
 from remuda.access.principal import Context, Permission, Principal, Verb
 from remuda.http.pagination import Cursors
@@ -87,7 +87,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
 
     async def create(self, context: Context, body: OrganizationWrite) -> Organization:
         """Create an organization, named after the request, so that repeating the request creates no second one."""
-        allow_everywhere(context.principal, Permission(self.endpoint, "create"))
+        require_everywhere(context.principal, Permission(self.endpoint, "create"))
         await self._check(context.operation, body)
         return await self.insert(context, rules.new_organization(context.operation, body, context.principal))
 
@@ -103,7 +103,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
 
     async def delete(self, context: Context, organization: str) -> None:
         """Request the deletion of an organization and everything in it."""
-        allow_everywhere(context.principal, Permission(self.endpoint, "delete"))
+        require_everywhere(context.principal, Permission(self.endpoint, "delete"))
         await self.delete_found(context, lambda: self.store.get(Organization, organization))
 
     def audit(self, context: Context, found: Organization) -> Sequence[Record]:
@@ -111,7 +111,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
         return context.audit(ORGANIZATION.plural, found.name, organization=found.name)
 
     async def _find(self, context: Context, verb: Verb, organization: str) -> Organization:
-        allow_in_organization(context.principal, Permission(self.endpoint, verb), organization)
+        require_in_organization(context.principal, Permission(self.endpoint, verb), organization)
         return await self.store.get(Organization, organization)
 
     async def _visible_to(self, context: Context, email: str | None) -> frozenset[str] | None:
@@ -131,7 +131,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
         own = user_id(principal.subject)
         if email is None or (principal.type == "user" and user_id(email) == own):
             return own
-        allow_everywhere(principal, permission("users", "read"))
+        require_everywhere(principal, permission("users", "read"))
         user = await find_active_user(self.store, user_id(email))
         if user is None:
             raise NotFound("User", user_id(email))
@@ -180,13 +180,13 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
 
     def list_all(self, context: Context) -> Collection[Project, list[ProjectRead]]:
         """Return the projects of all organizations, to callers who may read every one of them."""
-        allow_everywhere(context.principal, Permission(self.endpoint, "read"))
+        require_everywhere(context.principal, Permission(self.endpoint, "read"))
         return Collection(store=self.store, kind=Project, view=self.view)
 
     async def list(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
         """Return the projects of an organization that the caller may read. There may be none, which is not an error."""
         read_permission, principal = Permission(self.endpoint, "read"), context.principal
-        allow_naming_organization(principal, read_permission, organization)
+        require_organization_access(principal, read_permission, organization)
         await self.store.get(Organization, organization)
 
         def is_visible(project: Project) -> bool:
@@ -241,7 +241,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
         return await self._find(context, Permission(self.endpoint, verb), organization, id)
 
     async def _find(self, context: Context, needed: Permission, organization: str, project: str) -> Project:
-        allow_in_project(context.principal, needed, organization, project)
+        require_in_project(context.principal, needed, organization, project)
         return await get_in(self.store, Project, project, organization)
 
     async def _check(self, organization: str, body: ProjectWrite) -> None:

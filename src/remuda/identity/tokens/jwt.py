@@ -15,7 +15,7 @@ from joserfc.errors import JoseError
 from joserfc.jws import deserialize_compact, serialize_compact
 
 from remuda.identity.tokens.keys import LoadedKey
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import from_base64url
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 
@@ -140,7 +140,7 @@ async def read(
     if len(parts) != _PARTS:
         raise Unauthenticated(NOT_VALID)
     try:
-        header = _decode_header(base64url.decode(parts[0]))
+        header = _decode_header(from_base64url(parts[0]))
     except (ValueError, RecursionError):
         raise Unauthenticated(NOT_VALID) from None
     key = await find_key(header.kid) if header.typ == purpose.typ else None
@@ -219,4 +219,4 @@ def decode_unverified(
 
 
 def _decoded(part: str, kind: type[T]) -> T:
-    return msgspec.json.decode(base64url.decode(part), type=kind)
+    return msgspec.json.decode(from_base64url(part), type=kind)

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import to_base64url
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
@@ -12,7 +12,7 @@ _BYTES = 32
 
 def new_secret(randomness: Randomness) -> Secret:
     """Return a new secret of 43 URL-safe characters."""
-    return Secret(base64url.encode(randomness.token_bytes(_BYTES)))
+    return Secret(to_base64url(randomness.token_bytes(_BYTES)))
 
 
 def token_hash(token: str) -> str:
@@ -27,4 +27,4 @@ def is_hash_of(stored: str, token: str) -> bool:
 
 def s256(verifier: str) -> str:
     # A lone surrogate must not raise here: the encoding error would carry the verifier.
-    return base64url.encode(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())
+    return to_base64url(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())

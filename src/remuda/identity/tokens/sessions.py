@@ -26,8 +26,8 @@ from remuda.identity.kinds.users import USER, LastLogin, User
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import is_hash_of, new_secret, token_hash
 from remuda.identity.tokens.service import Tokens
-from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
+from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
 from remuda.kernel.ids import derived_id, is_id, random_id
 from remuda.kernel.randomness import Randomness
@@ -53,7 +53,7 @@ class RefreshToken:
 
     @classmethod
     def new(cls, session: str, randomness: Randomness) -> "RefreshToken":
-        family = base64url.encode(randomness.token_bytes(_FAMILY_BYTES))
+        family = to_base64url(randomness.token_bytes(_FAMILY_BYTES))
         return cls(session, Secret(family), new_secret(randomness))
 
     @classmethod
@@ -146,7 +146,7 @@ EndRecords = Callable[[Session], Awaitable[Sequence[Record]]]
 """Returns the audit records of a session's end, only when one ends."""
 
 
-async def _no_records(session: Session) -> Sequence[Record]:  # noqa: ARG001  a Telling
+async def _no_records(session: Session) -> Sequence[Record]:  # noqa: ARG001  an EndRecords
     return ()
 
 

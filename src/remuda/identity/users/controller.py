@@ -26,7 +26,7 @@ from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Done, ReconcileContext, Result
-from remuda.reconcile.sources import Source, names, through
+from remuda.reconcile.sources import Source, indexed, names
 from remuda.resources.conventions import ORGANIZATION, organization_of
 from remuda.resources.crud import exists, find, without_finalizer
 from remuda.store.contract import Store
@@ -115,9 +115,9 @@ def controllers(
     ports: ReconcilePorts, tokens: Tokens, *, settings: ControllerSettings | None = None
 ) -> Sequence[Controller]:
     store = ports.store
-    members = through(store, Group, "member", lambda user: user_member(user.name))
-    accounts = through(store, Group, "member", lambda account: account_member(account.name))
-    projects = through(store, Project, "group", lambda group: group.name)
+    members = indexed(store, Group, "member", lambda user: user_member(user.name))
+    accounts = indexed(store, Group, "member", lambda account: account_member(account.name))
+    projects = indexed(store, Project, "group", lambda group: group.name)
     return (
         Controller(
             "group-members",

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from remuda.access.checks import allow_in_organization
+from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context, Principal, requester_of
 from remuda.http.pagination import SLICE
 from remuda.identity.kinds.tenancy import Organization
@@ -110,7 +110,7 @@ class Users:
 
     async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
         """Return the users of an organization, by subject. A membership without its user is skipped."""
-        allow_in_organization(context.principal, permission(USERS, "read"), organization)
+        require_in_organization(context.principal, permission(USERS, "read"), organization)
         await self.store.get(Organization, organization)
         groups = await _groups_by_member(self.store, organization, lambda spec: spec.user_ids)
         found = []
@@ -126,7 +126,7 @@ class Users:
 
     async def create(self, context: Context, organization: str, body: UserWrite) -> UserRead:
         """Create a user of an organization. An existing one keeps its state and gets the groups given."""
-        allow_in_organization(context.principal, permission(USERS, "create"), organization)
+        require_in_organization(context.principal, permission(USERS, "create"), organization)
         await self.store.get(Organization, organization)
         subject = rules.email_address(body.spec.subject)
         tags = own_tags(_tags(body), context.principal)
@@ -136,7 +136,7 @@ class Users:
 
     async def update(self, context: Context, organization: str, user: str, body: UserWrite) -> UserRead:
         """Replace the state and the groups of a user. Its subject and its tags stay."""
-        allow_in_organization(context.principal, permission(USERS, "update"), organization)
+        require_in_organization(context.principal, permission(USERS, "update"), organization)
         membership, found = await self._user(organization, user)
         replaced_tags(found.spec.tags, _tags(body), context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
@@ -145,7 +145,7 @@ class Users:
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
         """Delete a membership. It grants nothing from now on; a controller removes it from groups. The user remains."""
-        allow_in_organization(context.principal, permission(USERS, "delete"), organization)
+        require_in_organization(context.principal, permission(USERS, "delete"), organization)
         found = await self._membership(organization, user)
         await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=audit_records(context, USERS, found))
 
@@ -200,7 +200,7 @@ class Accounts:
     async def list(self, context: Context, organization: str) -> Sequence[AccountRead]:
         """Return the service accounts of an organization. One of them without the permission gets itself."""
         try:
-            allow_in_organization(context.principal, permission(ACCOUNTS, "read"), organization)
+            require_in_organization(context.principal, permission(ACCOUNTS, "read"), organization)
         except Forbidden:
             own = await self._own(context.principal, organization)
             if own is None:
@@ -213,7 +213,7 @@ class Accounts:
 
     async def create(self, context: Context, organization: str, body: AccountWrite) -> AccountRead:
         """Create a service account, named after the request, and return its token this once."""
-        allow_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
+        require_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
         await self.store.get(Organization, organization)
         check_tags(body.metadata.tags)
         own_tags(stored_tags(body.metadata), context.principal)
@@ -227,7 +227,7 @@ class Accounts:
 
     async def update(self, context: Context, organization: str, account: str, body: AccountWrite) -> AccountRead:
         """Replace the metadata and the groups of a service account. Its token stays."""
-        allow_in_organization(context.principal, permission(ACCOUNTS, "update"), organization)
+        require_in_organization(context.principal, permission(ACCOUNTS, "update"), organization)
         found = await self._account(organization, account)
         check_tags(body.metadata.tags)
         replaced_tags(found.spec.tags, stored_tags(body.metadata), context.principal)
@@ -244,7 +244,7 @@ class Accounts:
 
     async def delete(self, context: Context, organization: str, account: str) -> None:
         """Delete a service account. Its token is rejected from now on; a controller removes it from groups."""
-        allow_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
+        require_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
         found = await self._account(organization, account)
         await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=audit_records(context, ACCOUNTS, found))
 
@@ -257,7 +257,7 @@ class Accounts:
         principal = context.principal
         own = await self._own(principal, organization)
         if own is None or own.name != account:
-            allow_in_organization(principal, permission(ACCOUNTS, "update"), organization)
+            require_in_organization(principal, permission(ACCOUNTS, "update"), organization)
         issued = await self.tokens.issue_for_account(account, organization)
 
         async def change() -> ServiceAccount:

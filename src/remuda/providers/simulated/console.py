@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, WrongState
@@ -213,7 +213,7 @@ class SimConsoles:
         server = self._states.get(handle)
         if server.state not in _VISIBLE:
             raise WrongState("server", handle.name, state=server.state)
-        token = base64url.encode(self._randomness.token_bytes(_TOKEN_BYTES))
+        token = to_base64url(self._randomness.token_bytes(_TOKEN_BYTES))
         now = self._storage.now()
         self._storage.run("DELETE FROM consoles WHERE until <= ?", (now,))
         self._storage.run(

@@ -34,7 +34,7 @@ class _Listener(AsyncIterator[CloudEvent]):
         self._pending: dict[CloudEvent, None] = {}
         self._has_pending = asyncio.Event()
 
-    def tell(self, event: CloudEvent) -> None:
+    def notify(self, event: CloudEvent) -> None:
         self._pending[event] = None
         self._has_pending.set()
 
@@ -68,7 +68,7 @@ class EventBroadcaster:
             if not self._faults.fires("cloud.dropped_event"):
                 for each in self._listeners:
                     if (listener := each()) is not None:
-                        listener.tell(event)
+                        listener.notify(event)
 
 
 _POLL_S = 0.5

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from remuda.access.checks import is_allowed_somewhere
 from remuda.access.principal import Principal
-from remuda.kernel import encoding as base64url
+from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudGpu
@@ -69,7 +69,7 @@ def _kubernetes(region: Region) -> KubernetesWire | None:
     found = region.spec.kubernetes
     if found.kube_config is None:
         raise Unavailable(f"The region {region.name} has no kubeconfig here. Add it to the configuration.")
-    text = base64url.encode(found.kube_config.reveal().encode())
+    text = to_base64url(found.kube_config.reveal().encode())
     return KubernetesWire(kubeconfig=Secret(text), domain_name=found.domain_name)
 
 

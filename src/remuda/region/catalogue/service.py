@@ -7,7 +7,7 @@ enough. In both, `ProviderRegistry` decides which regions are visible to a calle
 
 from dataclasses import dataclass
 
-from remuda.access.checks import allow_in_organization, allow_somewhere
+from remuda.access.checks import require_in_organization, require_somewhere
 from remuda.access.principal import Context
 from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.rules import read_detail, read_external_network, read_flavor, read_region, usable_flavors
@@ -64,6 +64,6 @@ class Catalogue:
 def _allow(context: Context, endpoint: str, organization: str | None) -> None:
     required = permission(endpoint, "read")
     if organization is None:
-        allow_somewhere(context.principal, required)
+        require_somewhere(context.principal, required)
     else:
-        allow_in_organization(context.principal, required, organization)
+        require_in_organization(context.principal, required, organization)

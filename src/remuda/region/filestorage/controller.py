@@ -25,7 +25,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
-from remuda.reconcile.sources import Source, through
+from remuda.reconcile.sources import Source, indexed
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import provider_class
@@ -230,7 +230,7 @@ def controllers(
                 Source(
                     Network,
                     when=is_provisioned,
-                    keys=through(store, FileStorage, "network", lambda network: network.name),
+                    keys=indexed(store, FileStorage, "network", lambda network: network.name),
                 ),
                 operation_source(subject_of_kind(FILE_STORAGE)),
             ),

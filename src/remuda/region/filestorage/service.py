@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from remuda.access.checks import allow_in_organization, is_allowed_in_project
+from remuda.access.checks import is_allowed_in_project, require_in_organization
 from remuda.access.principal import Context, Principal, requester_of
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
@@ -224,7 +224,7 @@ class FileStorageService(ProjectResourceService[FileStorage, StorageRead]):
             raise Invalid("spec.storageClassId", "storage class not found")
         organization = found.metadata.labels.get(ORGANIZATION)
         if organization is not None:
-            allow_in_organization(principal, _READ_CLASSES, organization)
+            require_in_organization(principal, _READ_CLASSES, organization)
         if found.metadata.labels.get(REGION) != requested.region_id:
             raise Invalid("spec.storageClassId", "storage class not available in region")
         return found

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from remuda.access.checks import allow_in_organization
+from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context, Permission, Principal
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
@@ -97,7 +97,7 @@ class Images:
         return [rules.read_image(each) for each in found]
 
     async def list_ready(self, context: Context, organization: str, region: str) -> list[ImageRead]:
-        allow_in_organization(context.principal, _READ, organization)
+        require_in_organization(context.principal, _READ, organization)
         cloud = await self.providers.get_visible(context.principal, region)
         owners = frozenset({organization})
         images = await images_of(cloud, self.store, owners)
@@ -107,7 +107,7 @@ class Images:
     async def import_from(self, context: Context, organization: str, region: str, body: ImageCreate) -> ImageRead:
         """Start the import of an image, if its first bytes are those of one."""
         principal = context.principal
-        allow_in_organization(principal, permission("images", "create"), organization)
+        require_in_organization(principal, permission("images", "create"), organization)
         cloud = await self.providers.get_visible(principal, region)
         require(cloud.provider.images)
         rules.check_new(body, principal)
@@ -120,7 +120,7 @@ class Images:
 
     async def delete(self, context: Context, organization: str, region: str, image: str) -> None:
         """Delete an image of an organization that no server was created from."""
-        allow_in_organization(context.principal, permission("images", "delete"), organization)
+        require_in_organization(context.principal, permission("images", "delete"), organization)
         cloud = await self.providers.get_visible(context.principal, region)
         is_removed = False
         while True:

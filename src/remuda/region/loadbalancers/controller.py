@@ -21,7 +21,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
-from remuda.reconcile.sources import Source, labelled, through
+from remuda.reconcile.sources import Source, indexed, labelled
 from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer
@@ -170,7 +170,7 @@ def controllers(
             hooks=QuotaHooks(store=store, clock=ports.clock, ledger=ledger, charge=charge_of),
             sources=(
                 Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
-                Source(Address, keys=through(store, LoadBalancer, "without address", network_of), created=False),
+                Source(Address, keys=indexed(store, LoadBalancer, "without address", network_of), created=False),
                 operation_source(subject_of_kind(LOAD_BALANCER)),
             ),
             settings=settings,

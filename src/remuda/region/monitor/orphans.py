@@ -98,7 +98,7 @@ class OrphanSearch:
         if record.spec.is_claimed("adoption", now):
             return
         with suppress(Conflict):  # another process or an operator has written: the next scan retries
-            if await self.guard.count_deletion(record, self._context(record)) is None:
+            if await self.guard.admit_deletion(record, self._context(record)) is None:
                 if not record.spec.is_claimed("removal", now):
                     await self.ports.store.update(claimed(record, "removal", now))
                 with suppress(InUse):  # what uses it is deleted first

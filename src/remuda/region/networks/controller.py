@@ -29,7 +29,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
-from remuda.reconcile.sources import Source, labelled, through
+from remuda.reconcile.sources import Source, indexed, labelled
 from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.networks import (
@@ -267,7 +267,7 @@ def controllers(
             hooks=QuotaHooks(store=store, clock=ports.clock, ledger=ledger, charge=rules.charge_of),
             sources=(
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
-                Source(VLANAllocation, keys=through(store, Network, "without VLAN", region_of_vlans)),
+                Source(VLANAllocation, keys=indexed(store, Network, "without VLAN", region_of_vlans)),
                 operation_source(created_by(store, Network, NETWORK)),
             ),
             settings=settings,

@@ -15,7 +15,7 @@ from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkRead, NetworkUpdate
 from remuda.resources.conventions import CONTROLLER_FINALIZER, identity_of
 from remuda.resources.crud import find
-from remuda.resources.query import allow_for
+from remuda.resources.query import require_for
 from remuda.resources.service import ProjectResourceService
 
 
@@ -81,5 +81,5 @@ class Networks(ProjectResourceService[Network, NetworkRead]):
     async def _find_for_reference(self, context: Context, verb: Verb, network: str) -> Network:
         """Return a network whose references the caller may change, which requires no read permission."""
         found = await self.load(network)
-        allow_for(context.principal, Permission(f"{self.endpoint}/references", verb), found)
+        require_for(context.principal, Permission(f"{self.endpoint}/references", verb), found)
         return found

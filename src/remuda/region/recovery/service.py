@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.access.checks import allow_everywhere
+from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
@@ -75,7 +75,7 @@ class Recovery:
 
     async def orphans(self, context: Context, query: OrphanQuery) -> Collection[Orphan, list[OrphanRead]]:
         """Return the orphans: resources at providers that belong to no object."""
-        allow_everywhere(context.principal, _PERMISSION)
+        require_everywhere(context.principal, _PERMISSION)
         regions = frozenset(query.regions)
         return Collection(
             store=self.store,
@@ -87,7 +87,7 @@ class Recovery:
 
     async def retry(self, context: Context, kind: RecoverableKind, name: str) -> None:
         """Have the controller reconcile an object now, with its failures reset."""
-        allow_everywhere(context.principal, _PERMISSION)
+        require_everywhere(context.principal, _PERMISSION)
 
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[kind], name)
@@ -100,7 +100,7 @@ class Recovery:
 
     async def abandon(self, context: Context, kind: RecoverableKind, name: str, body: AbandonWrite) -> None:
         """Complete the deletion of an object without deleting its resources at the provider."""
-        allow_everywhere(context.principal, _PERMISSION)
+        require_everywhere(context.principal, _PERMISSION)
 
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[kind], name)
@@ -117,7 +117,7 @@ class Recovery:
 
     async def adopt(self, context: Context, orphan: str, body: AdoptWrite) -> Server:
         """Create the object of a server that exists at a provider, on the network that it is on there."""
-        allow_everywhere(context.principal, _PERMISSION)
+        require_everywhere(context.principal, _PERMISSION)
         repeated = (await self.store.list(Server, index=("operation", context.operation))).items
         if repeated:
             return repeated[0]  # the same request, whose response was lost
@@ -135,7 +135,7 @@ class Recovery:
 
     async def forget(self, context: Context, orphan: str, body: ForgetWrite) -> None:
         """Delete the record of an orphan, which is found again if it still exists; or the orphan at its provider."""
-        allow_everywhere(context.principal, _PERMISSION)
+        require_everywhere(context.principal, _PERMISSION)
         record = await self.store.get(Orphan, orphan)
         if not body.remove:
             await self._check_forgettable(record.spec)
@@ -151,7 +151,7 @@ class Recovery:
 
     async def resume_deletions(self, context: Context) -> None:
         """Have the monitor delete orphans again, after it stopped because there were too many."""
-        allow_everywhere(context.principal, _PERMISSION)
+        require_everywhere(context.principal, _PERMISSION)
         for group in ("", EVERYTHING):  # orphans are in no project, so both groups have the same limit
             await self.guard.resume(group)
 

@@ -7,7 +7,7 @@ the provider, so that the next reader of the object sees the effect.
 from contextlib import suppress
 from dataclasses import dataclass
 
-from remuda.access.checks import allow_in_organization
+from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
@@ -66,7 +66,7 @@ class ServerActions:
         """
         found = await self.servers.get(context, server)
         organization = organization_of(found)
-        allow_in_organization(context.principal, permission("images", "create"), organization)
+        require_in_organization(context.principal, permission("images", "create"), organization)
         check_tags(body.metadata.tags)
         self.servers.reject_if_deleting(found)
         cloud, handle = await self._locate(found)

@@ -19,10 +19,10 @@ from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected
 from remuda.providers.contract.servers import CloudPort, CloudServer
 from remuda.quota.lifecycle import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
-from remuda.reconcile.lifecycle import Outcome, ReconcileResult, lifecycle_controller
+from remuda.reconcile.lifecycle import LifecycleResult, Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
-from remuda.reconcile.sources import Source, labelled, through
+from remuda.reconcile.sources import Source, indexed, labelled
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned
@@ -115,7 +115,7 @@ async def delete_all(deletions: Sequence[ProviderDeletion], cloud: RegionProvide
     return None
 
 
-ServerResult = ReconcileResult[Server]
+ServerResult = LifecycleResult[Server]
 _REPLACING = "the server is being replaced"
 
 
@@ -349,7 +349,7 @@ class ServerController:
 
 
 def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
-    """Return whether to look for a resource before it is created; else AlreadyExists would report it."""
+    """Return whether a resource may exist before its first create. An unexpected one is reported by AlreadyExists."""
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
 
 
@@ -379,11 +379,11 @@ def controllers(
             ports=ports,
             sources=(
                 Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
-                Source(Address, keys=through(store, Server, "without address", network_of), created=False),
+                Source(Address, keys=indexed(store, Server, "without address", network_of), created=False),
                 Source(
                     SecurityGroup,
-                    when=_has_come_or_goes,
-                    keys=through(store, Server, "group", lambda group: group.name),
+                    when=_is_ready_or_deleting,
+                    keys=indexed(store, Server, "group", lambda group: group.name),
                 ),
             ),
             settings=settings,
@@ -391,5 +391,5 @@ def controllers(
     )
 
 
-def _has_come_or_goes(group: SecurityGroup) -> bool:
+def _is_ready_or_deleting(group: SecurityGroup) -> bool:
     return group.is_deleting or is_provisioned(group)

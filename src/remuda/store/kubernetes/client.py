@@ -28,7 +28,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, RemudaError, ServerUnreachable, Unavailable, Unusable
-from remuda.kernel.exchange import NotNow, NotSent, RequestSender, ResponseLost, Retries
+from remuda.kernel.exchange import NotSent, RequestSender, ResponseLost, Retries, RetryableResponse
 from remuda.kernel.randomness import Randomness, SystemRandomness
 
 Source = Callable[[], SingleConfig]
@@ -254,11 +254,11 @@ class ApiClient:
             raise ResponseLost(str(error) or type(error).__name__) from None
         if response.status == _THROTTLED:
             throttled = Unavailable(f"The server {self.server} throttles our requests: try again later.")
-            raise NotNow(throttled, retry_after_s=retry_after_s)
+            raise RetryableResponse(throttled, retry_after_s=retry_after_s)
         if response.status < _SERVER_ERROR:
             return response
         failing = f"The server {self.server} is failing ({response.failure().message}): try again later."
-        raise NotNow(Unavailable(failing), is_lost=True)
+        raise RetryableResponse(Unavailable(failing), is_lost=True)
 
     async def _send(self, request: ApiRequest) -> tuple[ApiResponse, float]:
         """Send a request, and once more with new credentials if they were rejected."""

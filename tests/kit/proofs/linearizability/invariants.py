@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.quotas.controller import QuotaRecordController
 from remuda.identity.quotas.quota_state import expected_totals, used
 from remuda.kernel.errors import NotFound, Unavailable, Unusable
 from remuda.reconcile.results import ReconcileContext, Requeue
@@ -59,7 +59,7 @@ async def check_rest(store: Store, organization: str, *, held: dict[str, int], k
 async def settle(world: World, store: Store, quotas: Quotas, life: timedelta, *, organization: str = ORG) -> None:
     """Let the controller do what is due when the time of everything is over."""
     await world.clock.sleep(life.total_seconds() + 1)
-    controller = LedgerController(store=store, clock=world.clock, ledger=quotas.ledger)
+    controller = QuotaRecordController(store=store, clock=world.clock, ledger=quotas.ledger)
     for _ in range(100):
         run = ReconcileContext(
             controller="quotas",
