@@ -79,7 +79,7 @@ class RegionClient:
             return
 
 
-def project_ref(metadata: ProjectMetadataRead) -> ProjectRef:
+def project_in(metadata: ProjectMetadataRead) -> ProjectRef:
     return ProjectRef(metadata.organization_id, metadata.project_id)
 
 

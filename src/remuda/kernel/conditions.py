@@ -29,6 +29,12 @@ def find_condition(conditions: tuple[Condition, ...], type: str) -> Condition | 
     return None
 
 
+def find_true(conditions: tuple[Condition, ...], type: str) -> Condition | None:  # noqa: A002  the field's name
+    """Return the condition of this type, if its status is True."""
+    found = find_condition(conditions, type)
+    return found if found is not None and found.status == "True" else None
+
+
 def set_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
     """Return the conditions with the one of this type replaced, or appended if its type is new."""
     old = find_condition(conditions, new.type)

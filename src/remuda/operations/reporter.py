@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from remuda.operations.kinds import CLOSED_PHASES, OBSTACLES, OPEN_PHASES, Failure, Obstacle, Operation, Phase
 from remuda.operations.saga import AnySaga, Sagas
-from remuda.store.logs import Record, subject_of
+from remuda.store.logs import Record, timeline_event
 
 Obstructed = Mapping[str, Obstacle]
 """The open operations that recovery cannot undo, by name, with the obstacle."""
@@ -79,9 +79,6 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 class Timeline(Reporter):
     """Records every phase of an operation in the timeline of its subject, in the Operation's own writes."""
 
-    def __init__(self) -> None:
-        self._encoder = msgspec.json.Encoder()
-
     def records(self, operation: Operation) -> Sequence[Record]:
         """Return the record of the operation's phase."""
         spec, status = operation.spec, operation.status
@@ -96,8 +93,7 @@ class Timeline(Reporter):
             failed_step=status.failed_step,
             error=status.error,
         )
-        data = msgspec.Raw(self._encoder.encode(entry))
-        return (Record(stream="timeline", subject=subject_of(spec.subject_kind, spec.subject), data=data),)
+        return (timeline_event(spec.subject_kind, spec.subject, entry),)
 
 
 def _event(phase: Phase) -> str:

@@ -12,21 +12,19 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Context, Principal
 from remuda.kernel.clock import Clock
-from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.kernel.conditions import Condition, find_true, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.quota.lock import is_locked, is_operation_open, operation_phase
 from remuda.quota.ports import Charge, ProjectRef, QuotaLedger, StaleTokenError, payer_principal
 from remuda.reconcile.lifecycle import LifecycleResult, Outcome
-from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import RECHECK_S, Blocked, Done, ReconcileContext, Requeue, Result
+from remuda.reconcile.status import conditions_of
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT, PROJECT, organization_of, project_of
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
 QUOTA_CONFIRMED = "QuotaConfirmed"
 """The condition that says that the quota of an object is confirmed."""
-RECHECK_S = 0.5
-"""The delay before another process's work is checked again, if there is no event."""
-
 
 OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still running", report_after_s=2.0)
 """The result for an object whose create operation is open. Controllers see every new object before that ends."""
@@ -53,14 +51,7 @@ def payer_of(resource: Resource) -> ProjectRef:
 
 
 def is_quota_confirmed(resource: Resource) -> bool:
-    found = find_condition(_conditions(resource), QUOTA_CONFIRMED)
-    return found is not None and found.status == "True"
-
-
-def is_provisioned(resource: Resource) -> bool:
-    """Return whether an object is in its desired state, according to its controller."""
-    found = find_condition(_conditions(resource), "Available")
-    return found is not None and found.status == "True"
+    return find_true(conditions_of(resource), QUOTA_CONFIRMED) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +143,3 @@ def with_quota_confirmed(resource: ResourceT, clock: Clock) -> ResourceT:
     status: Any = resource.status  # type: ignore[attr-defined]  # every kind with a controller has one
     changed = replace(status, conditions=set_condition(status.conditions, confirmed))
     return replace(resource, status=changed)
-
-
-def _conditions(resource: Resource) -> tuple[Condition, ...]:
-    return resource.status.conditions  # type: ignore[attr-defined,no-any-return]  # as above

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
-from remuda.store.logs import Record, subject_of
+from remuda.store.logs import Record, timeline_event
 from remuda.store.objects import Resource
 
 if TYPE_CHECKING:
@@ -61,6 +59,9 @@ class Failed:
     message: str
 
 
+RECHECK_S = 0.5
+"""The delay before another process's work is checked again, if there is no event."""
+
 Result = Done | Requeue | Blocked | Failed
 """The result of a reconcile."""
 
@@ -70,8 +71,6 @@ Cause = Literal["event", "requeue", "retry", "start", "resync"]
 
 `start` is also used when a source restarts, since it does not know what it has missed.
 """
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ReconcileContext:
@@ -115,8 +114,7 @@ class ReconcileContext:
             "reconcileId": self.id,
             "cause": self.cause,
         }
-        kind = self._registry.of(type(subject)).qualified
-        return Record(stream="timeline", subject=subject_of(kind, subject.name), data=msgspec.Raw(_encode(data)))
+        return timeline_event(self._registry.of(type(subject)).qualified, subject.name, data)
 
     def requeue_after(self, seconds: float) -> None:
         """Request another reconcile after this time, whatever the result: the earliest request counts."""

@@ -36,11 +36,6 @@ _PAGE = 500
 _MAX_STORED = 100_000
 
 
-def generation_changed(resource: Resource) -> Hashable:
-    """Select changes of the spec, and deletion requests."""
-    return resource.metadata.generation
-
-
 def intent_changed(resource: Resource) -> Hashable:
     """Select changes by users and other controllers: all but those of a status and of our own finalizer.
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.kernel.conditions import Condition, find_condition, find_true, set_condition
 from remuda.kernel.errors import RemudaError, TimedOut, Unavailable
 from remuda.reconcile.results import Blocked, Done, Failed, Requeue, Result
 from remuda.store.kinds import Index, Kind
@@ -176,6 +176,11 @@ def changed_conditions(before: Conditions, after: Conditions) -> list[Condition]
 
 UNSETTLED = ("unsettled", "yes")
 """The index of the unsettled objects of a kind, and the value in it."""
+
+
+def is_provisioned(resource: Resource) -> bool:
+    """Return whether an object is in its desired state, according to its controller."""
+    return find_true(conditions_of(resource), AVAILABLE) is not None
 
 
 def is_unsettled(resource: Resource) -> bool:

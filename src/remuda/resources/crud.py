@@ -19,7 +19,7 @@ from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, Invalid, No
 from remuda.resources.conventions import CONTROLLER_FINALIZER, ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
-from remuda.store.logs import Record, subject_of
+from remuda.store.logs import Record, timeline_event
 from remuda.store.objects import STORE_FINALIZERS, Resource, ResourceT
 from remuda.store.validation import check_qualified
 
@@ -157,16 +157,13 @@ async def ensure(store: Store, new: ResourceT, log: Sequence[Record] = ()) -> Re
         return await store.get(type(new), new.name)
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
 def requested_event(context: Context, kind: Kind[ResourceT], found: ResourceT, event: str, **facts: Any) -> Record:
     """Return the timeline record of a caller's change of an object, to be stored with the write.
 
     `event` is for programs: one CamelCase word, such as `DeletionRequested`. Facts are JSON that all users may read.
     Controllers and operations record their own changes.
     """
-    described = {
+    data = {
         **facts,
         "event": event,
         "uid": found.uid,
@@ -174,9 +171,7 @@ def requested_event(context: Context, kind: Kind[ResourceT], found: ResourceT, e
         "actor": context.principal.actor_name,
         "traceId": context.trace_id,
     }
-    return Record(
-        stream="timeline", subject=subject_of(kind.qualified, found.name), data=msgspec.Raw(_encode(described))
-    )
+    return timeline_event(kind.qualified, found.name, data)
 
 
 class KeyedLock:

@@ -8,15 +8,18 @@ by subject, in the order they were written or latest first, and deleted when the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
+
+TIMELINE = "timeline"
+"""The stream of events that all readers of an object may see."""
 
 Retention = Mapping[str, timedelta]
 """The retention period of each stream."""
 
 DEFAULT_RETENTION: Retention = {
-    "timeline": timedelta(days=90),
+    TIMELINE: timedelta(days=90),
     "audit": timedelta(days=400),
     "idempotency": timedelta(hours=24),
 }
@@ -66,3 +69,9 @@ class Log(Protocol):
 def subject_of(qualified_plural: str, name: str) -> str:
     """Return the subject of records; a recreated object has the same, so records should contain the uid."""
     return f"{qualified_plural}/{name}"
+
+
+def timeline_event(qualified_plural: str, name: str, event: Mapping[str, Any] | msgspec.Struct) -> Record:
+    """Return the record of an event in the timeline of an object. `event` is JSON that all its readers may see."""
+    data = msgspec.json.encode(event, order="deterministic")
+    return Record(stream=TIMELINE, subject=subject_of(qualified_plural, name), data=msgspec.Raw(data))

@@ -29,10 +29,7 @@ from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
 from remuda.region.networks.schema import NetworkRead
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import MODIFIED, ORGANIZATION, PROJECT, REGION, network_of
-from remuda.store.logs import Entry, Log
-
-TIMELINE = "timeline"
-"""The log stream of events."""
+from remuda.store.logs import TIMELINE, Entry, Log
 
 _PAGE = 100
 _MOST_PAGES = 20

@@ -12,7 +12,7 @@ from remuda.compute.history.timeline import actor_name
 from remuda.compute.instances.convergence import POLL_S
 from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds import ComputeInstance, Protection
-from remuda.kernel.conditions import Condition, find_condition
+from remuda.kernel.conditions import Condition, find_condition, find_true
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.status import STALLED
 
@@ -216,8 +216,8 @@ class PowerRequest:
 
 def notes(instance: ComputeInstance, power: PowerRequest | None, policy: Protection | None) -> Iterator[str]:
     """Yield sentences about the state of an instance that block nothing: stopped, unhealthy, drifted, protected."""
-    stalled = find_condition(instance.status.conditions, STALLED)
-    if stalled is not None and stalled.status == "True":
+    stalled = find_true(instance.status.conditions, STALLED)
+    if stalled is not None:
         since = format_time(stalled.last_transition_time)
         yield f"The instance has made no progress since {since}."
     yield from _unhealthy(instance)
@@ -245,8 +245,8 @@ def _unhealthy(instance: ComputeInstance) -> Iterator[str]:
 
 
 def _drifted(instance: ComputeInstance) -> Iterator[str]:
-    drifted = find_condition(instance.status.conditions, DRIFTED)
-    if drifted is not None and drifted.status == "True":
+    drifted = find_true(instance.status.conditions, DRIFTED)
+    if drifted is not None:
         yield (
             f"The server was changed at the provider (since {format_time(drifted.last_transition_time)}): "
             f"{clause(drifted.message)}. Remuda does not revert this. To replace the server, select another flavor or "

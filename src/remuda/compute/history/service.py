@@ -13,7 +13,6 @@ import msgspec
 from remuda.access.checks import require_for_object
 from remuda.access.principal import Context
 from remuda.compute.history.explanation import (
-    TIMELINE,
     ExplanationInput,
     Tombstone,
     explain,
@@ -33,7 +32,7 @@ from remuda.compute.history.timeline import (
     rejected_operations,
     without_rejected,
 )
-from remuda.compute.instances.rules import has_scope, project_ref_of
+from remuda.compute.instances.rules import has_scope
 from remuda.compute.instances.server_lookup import is_in_scope
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.names import permission
@@ -46,13 +45,14 @@ from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
+from remuda.quota.lifecycle import project_ref
 from remuda.region.networks.schema import NetworkRead
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import network_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
 from remuda.resources.query import require_for
 from remuda.store.contract import Store
-from remuda.store.logs import Entry, Log, subject_of
+from remuda.store.logs import TIMELINE, Entry, Log, subject_of
 
 READ = permission("instances", "read")
 """The permission to read an instance, which includes its history."""
@@ -194,7 +194,7 @@ class History:
     async def _observed(self, instance: ComputeInstance) -> tuple[Sequence[ServerRead] | None, NetworkRead | None]:
         """Return the servers and the network of an instance; nothing if region does not respond."""
         try:
-            servers = await self.region.list_servers(instance.name, project_ref_of(instance))
+            servers = await self.region.list_servers(instance.name, project_ref(instance))
             network = await self.region.find_network(network_of(instance))
             return [each for each in servers if is_in_scope(instance, each)], network
         except Unavailable:

@@ -182,7 +182,7 @@ async def writing_for(region: RegionClient, instance: ComputeInstance, operation
 
 def replacement_id(instance: ComputeInstance, server: ServerRead, rejections: int) -> str:
     """Return the operation of a replacement: the same for the same change, and another one after each rejection."""
-    before = "/".join(str(value) for value in _replaced_from(last_requested(server).spec).values())
+    before = "/".join(value or "" for value in _replaced_from(last_requested(server).spec).values())
     return derived_id(instance.uid, f"replace/{instance.metadata.generation}/{before}/{rejections}")
 
 

@@ -51,8 +51,6 @@ from remuda.resources.conventions import (
     PROJECT,
     REGION,
     network_of,
-    organization_of,
-    project_of,
     region_of,
 )
 from remuda.resources.crud import each_once
@@ -79,10 +77,6 @@ _requested = common_fields(ServerSpecWire, ServerCreateSpec, without=("networkin
 def instance_id(network: str, name: str) -> str:
     """Return the id of the instance with this name on a network, and of its server."""
     return derived_id(network, name)
-
-
-def project_ref_of(instance: ComputeInstance) -> ProjectRef:
-    return ProjectRef(organization_of(instance), project_of(instance))
 
 
 def has_scope(instance: ComputeInstance) -> bool:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.rules import SCOPE, incarnation_of, instance_id, project_ref_of, source_prefix
+from remuda.compute.instances.rules import SCOPE, incarnation_of, instance_id, source_prefix
 from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient, is_deleting
 from remuda.kernel.errors import Inconsistent, Malformed, NotFound
+from remuda.quota.lifecycle import project_ref
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 
@@ -96,7 +97,7 @@ async def find_linked(region: RegionClient, instance: ComputeInstance) -> Linked
 
 async def list_tagged(region: RegionClient, instance: ComputeInstance) -> Sequence[ServerRead]:
     """Return the servers that are tagged with an instance: all in its scope, and its own elsewhere."""
-    found = await region.list_servers(instance.name, project_ref_of(instance))
+    found = await region.list_servers(instance.name, project_ref(instance))
     return [each for each in found if is_in_scope(instance, each) or _is_linked(instance, each)]
 
 

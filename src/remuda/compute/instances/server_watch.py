@@ -26,9 +26,9 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
-from remuda.quota.lifecycle import is_provisioned
 from remuda.reconcile.leader import while_leading
 from remuda.reconcile.sources import names
+from remuda.reconcile.status import is_provisioned
 from remuda.region.api import RegionApi
 from remuda.region.servers.schema import ServerRead
 from remuda.resources.crud import find

@@ -21,7 +21,7 @@ from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
 from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.policies import check_deletion_allowed
-from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, project_ref
+from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, project_in
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
     Conflict,
@@ -72,7 +72,7 @@ def gpus_of(flavor: FlavorRead) -> int:
 
 def check_network(network: NetworkRead, project: ProjectRef) -> None:
     """Reject a network of another project, or one that is being deleted."""
-    if project_ref(network.metadata) != project:
+    if project_in(network.metadata) != project:
         raise Invalid(
             "spec.networkId",
             "is of another project than spec.projectId says",
@@ -127,7 +127,7 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
 async def check_access(region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire) -> None:
     """Reject security groups of another network and an SSH certificate authority of another project."""
     await check_groups(region, caller, body.networking, network.metadata.id)
-    await check_authority(region, caller, body.ssh_certificate_authority_id, project_ref(network.metadata))
+    await check_authority(region, caller, body.ssh_certificate_authority_id, project_in(network.metadata))
     check_texts(body)
 
 
@@ -146,7 +146,7 @@ async def check_authority(region: RegionApi, caller: Context, authority: str | N
     if authority is None:
         return
     found = await region.get_ssh_certificate_authority(caller, authority)
-    if project_ref(found.metadata) != project:
+    if project_in(found.metadata) != project:
         raise Invalid(
             "spec.sshCertificateAuthorityId",
             "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceSpec, InstanceStatus, PowerState
 from remuda.compute.plans.fields import spec_attributes
-from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.kernel.conditions import Condition, find_condition, find_true, set_condition
 from remuda.kernel.fields import common_fields
 from remuda.reconcile.status import AVAILABLE, is_behind
 from remuda.region.servers.schema import ServerRead, ServerSpecWire
@@ -149,8 +149,7 @@ def is_rebuild_due(instance: ComputeInstance) -> bool:
 
 
 def current_rebuild(instance: ComputeInstance) -> Condition | None:
-    found = find_condition(instance.status.conditions, REBUILDING)
-    return found if found is not None and found.status == "True" else None
+    return find_true(instance.status.conditions, REBUILDING)
 
 
 def rebuild_kind(instance: ComputeInstance) -> RebuildKind:

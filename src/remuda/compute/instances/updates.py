@@ -43,6 +43,7 @@ from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import InsufficientCapacity, Invalid, PlanChanged, PlanRequired
 from remuda.kernel.fields import common_fields
+from remuda.quota.lifecycle import project_ref
 from remuda.quota.lock import require_unlocked
 from remuda.quota.sagas import run_update
 from remuda.reconcile.status import AVAILABLE
@@ -193,7 +194,7 @@ class Updates:
         self, context: Context, found: ComputeInstance, body: InstanceUpdate, applied: ServerCreate | None
     ) -> _Offers:
         """Validate an update against region; return flavors and images, if it replaces the server."""
-        project, region = rules.project_ref_of(found), self.instances.region.api
+        project, region = project_ref(found), self.instances.region.api
         caller = await self.instances.region.caller.impersonating(context, project.organization, project.project)
         network = await region.get_network(caller, network_of(found))
         check_network(network, project)
@@ -216,7 +217,7 @@ class Updates:
         """Return the quota that the ledger would reject; it is called only if the update needs more."""
         if not any(each.delta > 0 for each in update.plan.quota):
             return ()
-        free = await self.instances.identity.free_quota(rules.project_ref_of(update.found))
+        free = await self.instances.identity.free_quota(project_ref(update.found))
         return quota_blockers(update.plan.quota, free)
 
     async def _check_consent(self, update: _ValidUpdate, consent: str | None) -> None:

@@ -15,7 +15,7 @@ from remuda.compute.instances.rules import has_scope, incarnation_of, instance_o
 from remuda.compute.instances.server_lookup import classified, list_tagged
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, placeholder_instance
-from remuda.compute.ports import ComputePorts, is_deleting, project_ref
+from remuda.compute.ports import ComputePorts, is_deleting, project_in
 from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
 from remuda.reconcile.deletion_guard import DeletionGuard, DeletionGuardSettings, DeletionLimit
 from remuda.reconcile.leader import Pace, while_leading
@@ -132,7 +132,7 @@ class OrphanCheck:
         return next((each for each in await self._named(server) if each.metadata.id == server.metadata.id), None)
 
     async def _named(self, server: ServerRead) -> Sequence[ServerRead]:
-        found = await self.ports.region.list_servers(instance_of(server), project_ref(server.metadata))
+        found = await self.ports.region.list_servers(instance_of(server), project_in(server.metadata))
         return [each for each in found if not is_deleting(each)]
 
     async def _delete(self, server: ServerRead) -> None:
@@ -142,10 +142,10 @@ class OrphanCheck:
         subject, id_ = _of(server), server.metadata.id
         with suppress(Conflict):  # another process counts at the same time: the next round tries again
             if await self.guard.admit_deletion(subject, self.findings.context(subject)) is None:
-                await self.ports.region.delete_server(id_, project_ref(server.metadata))
+                await self.ports.region.delete_server(id_, project_in(server.metadata))
                 message = "its server was deleted"
                 await self.findings.report_repair("server-without-instance", subject, message, server=id_)
 
 
 def _of(server: ServerRead) -> ComputeInstance:
-    return placeholder_instance(instance_of(server), incarnation_of(server), project_ref(server.metadata))
+    return placeholder_instance(instance_of(server), incarnation_of(server), project_in(server.metadata))

@@ -24,8 +24,7 @@ from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.proxy import methods_of, proxied
-from remuda.quota.lifecycle import RECHECK_S
-from remuda.reconcile.results import Requeue, Result
+from remuda.reconcile.results import RECHECK_S, Requeue, Result
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission

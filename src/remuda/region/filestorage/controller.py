@@ -18,7 +18,7 @@ from remuda.providers.contract.filestorage import CloudFileStorage as CloudStora
 from remuda.providers.contract.filestorage import CloudFileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPolicy
 from remuda.providers.contract.networks import CloudAddressRange
-from remuda.quota.lifecycle import QuotaHooks, is_provisioned
+from remuda.quota.lifecycle import QuotaHooks
 from remuda.quota.ports import QuotaLedger
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -26,6 +26,7 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Result
 from remuda.reconcile.sources import Source, indexed
+from remuda.reconcile.status import is_provisioned
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import provider_class

@@ -18,10 +18,11 @@ from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.operations.service import Operations
-from remuda.quota.lifecycle import is_provisioned, project_ref
+from remuda.quota.lifecycle import project_ref
 from remuda.quota.lock import require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.quota.sagas import run_update
+from remuda.reconcile.status import is_provisioned
 from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered

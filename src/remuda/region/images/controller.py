@@ -23,12 +23,11 @@ from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.contract.common import InUse
 from remuda.providers.proxy import UPLOAD_S, image_key
-from remuda.quota.lifecycle import RECHECK_S
 from remuda.quota.sagas import roll_back_create
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import LifecycleSettings, Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import RECHECK_S, Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.images.rules import cloud_image_spec

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from remuda.kernel.conditions import find_condition
+from remuda.kernel.conditions import find_condition, find_true
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
@@ -239,8 +239,8 @@ def _images(server: Server) -> Iterator[str]:
 
 def drift_of(server: Server) -> str:
     """Return how a server differs at its provider from what was created; empty, if it does not."""
-    found = find_condition(server.status.conditions, DRIFTED)
-    return found.message if found is not None and found.status == "True" else ""
+    found = find_true(server.status.conditions, DRIFTED)
+    return "" if found is None else found.message
 
 
 def is_drifted(server: Server) -> bool:

@@ -14,7 +14,7 @@ from remuda.providers.contract.common import Handle, NoCapacity, balancer_name
 from remuda.providers.contract.loadbalancers import CloudHealthCheck, CloudListener, CloudMember
 from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBalancer
 from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec as CloudBalancerSpec
-from remuda.quota.lifecycle import QuotaHooks, is_provisioned
+from remuda.quota.lifecycle import QuotaHooks
 from remuda.quota.ports import QuotaLedger
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -22,6 +22,7 @@ from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, indexed, labelled
+from remuda.reconcile.status import is_provisioned
 from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, BalancerListener, HealthCheck, LoadBalancer

@@ -22,7 +22,7 @@ from remuda.region.kinds.servers import Server, cloud_uid_of
 from remuda.region.servers.provider_spec import replacement_number, replacement_numbers
 from remuda.resources.crud import find
 from remuda.store.contract import Store
-from remuda.store.logs import Entry, Log, subject_of
+from remuda.store.logs import TIMELINE, Entry, Log, subject_of
 from remuda.store.objects import Resource
 
 
@@ -162,7 +162,7 @@ class Owners:
         subject = subject_of(self.store.registry.of(inventory.kind).qualified, name)
         was_deleted, before = False, None
         for _ in range(_MAX_PAGES):
-            page = await self.log.read_back("timeline", subject, before=before, limit=_PAGE)
+            page = await self.log.read_back(TIMELINE, subject, before=before, limit=_PAGE)
             events = _events_of(page.entries, uid)
             if ABANDONED_EVENT in events:
                 return "ObjectAbandoned"

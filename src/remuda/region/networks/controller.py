@@ -22,14 +22,15 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute, Tenancy
-from remuda.quota.lifecycle import RECHECK_S, QuotaHooks, is_provisioned
+from remuda.quota.lifecycle import QuotaHooks
 from remuda.quota.ports import QuotaLedger
 from remuda.quota.sagas import created_by, operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import RECHECK_S, Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, indexed, labelled
+from remuda.reconcile.status import is_provisioned
 from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import IpRange, is_abandoned
 from remuda.region.kinds.networks import (

@@ -11,9 +11,6 @@ of a server that lost it. **Forget** deletes the record of an orphan, or the orp
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
 
 from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context
@@ -55,7 +52,7 @@ from remuda.region.recovery.schema import (
 from remuda.resources.conventions import IDENTITY, REGION, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import audit_records, find, retry_on_conflict
 from remuda.store.contract import Store
-from remuda.store.logs import Record, subject_of
+from remuda.store.logs import Record, timeline_event
 from remuda.store.objects import Resource
 
 _PERMISSION = permission("regions", "update")
@@ -213,17 +210,14 @@ class Recovery:
 
     def _event(self, found: Resource, reason: str, context: Context) -> Record:
         """Return the timeline event by which the monitor knows not to delete the orphans."""
-        event: dict[str, Any] = {
+        event = {
             "event": ABANDONED_EVENT,
             "uid": found.uid,
             "generation": found.metadata.generation,
             "reason": reason,
             "by": context.principal.actor_name,
         }
-        kind = self.store.registry.of(type(found)).qualified
-        return Record(
-            stream="timeline", subject=subject_of(kind, found.name), data=msgspec.Raw(msgspec.json.encode(event))
-        )
+        return timeline_event(self.store.registry.of(type(found)).qualified, found.name, event)
 
     async def _drop(self, orphan: str) -> None:
         found = await find(self.store, Orphan, orphan)

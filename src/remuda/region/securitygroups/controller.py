@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remuda.providers.contract.common import InUse
-from remuda.quota.lifecycle import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import RECHECK_S, Blocked, Done, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, labelled
+from remuda.reconcile.status import is_provisioned
 from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.networks import Identity, Network

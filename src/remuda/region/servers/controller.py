@@ -17,12 +17,12 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected, WrongState, id_in, server_name, uid_in
 from remuda.providers.contract.servers import CloudPort, CloudServer
-from remuda.quota.lifecycle import RECHECK_S, is_provisioned
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import LifecycleResult, Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Failed, ReconcileContext, Requeue, Result
+from remuda.reconcile.results import RECHECK_S, Blocked, Done, Failed, ReconcileContext, Requeue, Result
 from remuda.reconcile.sources import Source, indexed, labelled
+from remuda.reconcile.status import is_provisioned
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.servers import CloudServer, CloudServers, CloudServerState
-from remuda.quota.lifecycle import RECHECK_S
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue
+from remuda.reconcile.results import RECHECK_S, Blocked, Done, ReconcileContext, Requeue
 from remuda.region.catalogue.provider_registry import RegionProvider, require
 from remuda.region.kinds.servers import Rebuild, ReplacementStatus, Server
 
