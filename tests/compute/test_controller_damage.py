@@ -71,7 +71,7 @@ async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
     await rest(compute, 5)
     told = await said(compute, instance)
     right = whole.metadata.labels[label]
-    assert told.reason == "Errored"
+    assert told.reason == "LabelsDamaged"
     assert label in told.message
     assert value is None or f"{label} is {value} and should be {right}" in told.message
     assert len(at_cloud(compute)) == 2

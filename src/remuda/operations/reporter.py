@@ -179,7 +179,7 @@ class Metrics(Reporter):
             "remuda_operation_undo_failures", "Undos that failed.", ["saga", "step"], registry=registry
         )
         self._obstructed = Gauge(
-            "remuda_operations_stuck_undo",
+            "remuda_operations_obstructed",
             "Open operations that this process cannot undo.",
             ["obstacle"],
             registry=registry,

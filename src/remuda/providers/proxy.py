@@ -78,13 +78,13 @@ def _snapshot(handle: Handle, desired: CloudImageSpec) -> str:  # noqa: ARG001  
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """A method with an effect."""
+class _Call:
+    """A method that is one call."""
 
     method: str
     key: Key
     deadline_s: float | None = None
-    is_safe: ClassVar[bool] = False
+    is_safe: ClassVar[bool]
 
     def bind(self, capability: object, calls: Calls) -> Callable[..., Awaitable[object]]:
         async def call(*given: Any, **named: Any) -> object:
@@ -95,7 +95,14 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Write):
+class Write(_Call):
+    """A method that changes something at the provider."""
+
+    is_safe: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Read(_Call):
     """A method that changes nothing at the provider."""
 
     key: Key = _everything

@@ -96,6 +96,11 @@ REASONS: Mapping[str, Reason] = {
         "operator.",
         _BACKED_OFF_S,
     ),
+    "LabelsDamaged": Reason(
+        "Another program has changed the labels of the instance",
+        "operator",
+        "Ask the operator to restore the labels. Until then the instance is neither updated nor deleted.",
+    ),
     "ServerFailed": Reason(
         "The server failed at the provider after it ran, and was not replaced",
         "user",

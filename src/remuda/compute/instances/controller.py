@@ -65,6 +65,8 @@ def tombstone_subject(subject: str) -> str:
 
 AMBIGUOUS = "AmbiguousServer"
 """The reason for an instance with several servers."""
+DAMAGED = "LabelsDamaged"
+"""The reason for an instance with labels that another program has changed."""
 
 
 def ambiguity_counter(registry: CollectorRegistry) -> Counter:
@@ -86,7 +88,9 @@ class InstanceController:
     async def provision(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult:
         """Bring an instance one step nearer to its desired state."""
         linked = await find_linked(self.region, instance)
-        if damage := linked.damage or broken_spec(instance):
+        if linked.damage:
+            return Blocked(DAMAGED, linked.damage)
+        if damage := broken_spec(instance):
             return Blocked("Errored", damage)
         return await self._converge(instance, linked, context)
 
@@ -94,7 +98,7 @@ class InstanceController:
         """Bring an instance one step nearer to its removal."""
         linked = await find_linked(self.region, instance)
         if linked.damage:
-            return Blocked("Errored", linked.damage)
+            return Blocked(DAMAGED, linked.damage)
         if linked.own:
             return await self._remove(instance, linked.own, context)
         if self.creation.is_pending(instance) and not self.creation.absence.record_missing(instance.uid):
