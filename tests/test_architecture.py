@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 WALKS = {
     "A request from the socket to the provider": 30,
     "From a provider event to the status": 9,
-    "The deletion of an instance": 16,
+    "The deletion of an instance": 19,
 }
 """The sections that follow a request, each with the number of its lines."""
 
@@ -51,6 +51,22 @@ def test_every_function_that_the_page_names_exists(file: str, name: str) -> None
     path = ROOT / file if file.startswith("tests/") else SOURCE / file
     assert path.is_file(), file
     assert not name or name in defined(path), f"{file} does not define {name}"
+
+
+def calls() -> list[tuple[str, str, str]]:
+    """Return the functions of which a line of the page says that the first one calls the second."""
+    found = re.findall(r"`([\w/]+\.py):([\w.]+)`[^`]*?\bcalls\s+`[\w/]+\.py:([\w.]+)`", PAGE.read_text())
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(("file", "caller", "callee"), calls())
+def test_a_function_calls_what_the_page_says(file: str, caller: str, callee: str) -> None:
+    node: ast.AST = ast.parse((SOURCE / file).read_text())
+    for name in caller.split("."):
+        node = next(each for each in ast.iter_child_nodes(node) if getattr(each, "name", "") == name)
+    used = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in ast.walk(node)}
+    assert callee.rsplit(".", maxsplit=1)[-1] in used
 
 
 @pytest.mark.parametrize(("heading", "lines"), WALKS.items())

@@ -27,7 +27,7 @@ from tools.source import (
 from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES, WORDS
 from tools.words import Findings, find_words, is_name, matches, pieces, retired, with_forms
 
-LONGEST_FILE = 500
+MAX_FILE = 500
 WORD_LISTS = {*(ROOT / "tools" / name for name in ("shape.py", "vocabulary.py", "words.py")), Path(__file__)}
 """Files that name the retired words."""
 FOREIGN = frozenset({"assemble_argument_collection"})
@@ -136,7 +136,7 @@ def test_a_public_class_name_has_one_meaning() -> None:
 
 
 def test_files_are_short() -> None:
-    check({f"above {LONGEST_FILE} lines": [each.path for each in modules() if each.lines > LONGEST_FILE]})
+    check({f"above {MAX_FILE} lines": [each.path for each in modules() if each.lines > MAX_FILE]})
 
 
 SAMPLE = '''

@@ -59,7 +59,7 @@ _PAGE = 100
 _READERS = 4
 """Connections that read: few, because opening one costs as much as some requests."""
 _LOOK_S = 0.1
-_MOST_LOOKS = 600
+_MAX_LOOKS = 600
 _QUIET_S = 0.002
 """A process that uses no more CPU than this from one look to the next has nothing to do."""
 _POLL_S = 0.005
@@ -161,7 +161,7 @@ class _Session:
     async def _until_quiet(self) -> float:
         """Return how much CPU the server had used when it had no more to do."""
         used = self._server.cpu_s()
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MAX_LOOKS):
             await asyncio.sleep(_LOOK_S)
             before, used = used, self._server.cpu_s()
             if used - before <= _QUIET_S:

@@ -27,7 +27,7 @@ __all__ = ["at_rest", "fleet", "prepared"]
 
 _QUIET_PERCENT = 5.0
 _LOOK_S = 2.0
-_MOST_LOOKS = 300
+_MAX_LOOKS = 300
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ async def _model(environment: ComputeEnvironment, name: str, network: str) -> Mo
 
 async def at_rest(pid: int | None = None) -> None:
     """Return when a process has done what a start takes: this one, unless another is named."""
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_MAX_LOOKS):
         if await busy_share(_LOOK_S, pid) < _QUIET_PERCENT:
             return
     raise AssertionError("it does not come to rest")

@@ -32,7 +32,7 @@ _WATCHED_S = 50.0
 and then pauses would be counted once too often, or too seldom, in any other time."""
 _FIRST_LOOKS_S = 300.0
 """When the short looks come for the first time after a start."""
-_MOST_WAITS = 10
+_MAX_WAITS = 10
 
 
 def measures(bed: Bed) -> Iterator[Measure]:
@@ -48,7 +48,7 @@ async def _spent(bed: Bed) -> tuple[float, float, float]:
     await prepared(bed, bed.sizes.fleet)
     start, opened = time.process_time(), time.perf_counter()
     async with fleet(bed, bed.sizes.fleet) as environment:
-        for _ in range(_MOST_WAITS):  # it polls and counts what there is
+        for _ in range(_MAX_WAITS):  # it polls and counts what there is
             if await idle_share(bed.sizes.idle_s / 8) < _LIMIT_PERCENT:
                 break
         began, version = time.process_time() - start, environment.store.change_counter((Server,))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.cloudinit.multipart import DEEPEST, UnrecognizedUserData
-from remuda.cloudinit.user_data import LONGEST_UNPACKED, Part, is_gzip, parts
+from remuda.cloudinit.user_data import MAX_UNPACKED, Part, is_gzip, parts
 from tests.kit.user_data import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 
 
@@ -204,9 +204,9 @@ def test_packed_user_data_is_refused_as_its_inside_would_be(data: bytes, reason:
 
 
 def test_a_bomb_does_not_go_off() -> None:
-    fits = b"#cloud-config\n".ljust(LONGEST_UNPACKED, b"#")
-    assert len(parts(packed(fits))[0].content) == LONGEST_UNPACKED
-    for size in (LONGEST_UNPACKED + 1, 64 * LONGEST_UNPACKED):
+    fits = b"#cloud-config\n".ljust(MAX_UNPACKED, b"#")
+    assert len(parts(packed(fits))[0].content) == MAX_UNPACKED
+    for size in (MAX_UNPACKED + 1, 64 * MAX_UNPACKED):
         bomb = gzip.compress(fits.ljust(size, b"#"), mtime=0)
         assert reason_of(bomb) == "gzip userData has more than 1048576 bytes when it is unpacked"
 

@@ -23,7 +23,7 @@ from tests.kit.store.write_load import Writer
 
 KILLS = int(os.environ.get("REMUDA_KILLS", "3"))
 KILLS_PER_FILE = 20
-LONGEST_LIFE_S = 0.15
+MAX_LIFE_S = 0.15
 
 
 async def told_before(path: Path) -> dict[str, int]:
@@ -53,7 +53,7 @@ def test_a_killed_process_loses_nothing_it_was_told_and_leaves_nothing_in_part(t
         path = tmp_path / f"{number // KILLS_PER_FILE}" / "remuda.db"
         told = asyncio.run(told_before(path))
         with victim(path) as process:
-            time.sleep(draws.uniform(0, LONGEST_LIFE_S))
+            time.sleep(draws.uniform(0, MAX_LIFE_S))
             told |= kill(process)
         asyncio.run(check_after_kill(path, told))
 

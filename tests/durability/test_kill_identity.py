@@ -47,7 +47,7 @@ from tests.kit.simulation.faults import FaultMenu
 
 KILLS = int(os.environ.get("REMUDA_KILLS", "3"))
 FIRST_STARTS = 2 + KILLS // 10
-LONGEST_LIFE_S, LONGEST_START_S = 0.8, 0.5
+MAX_LIFE_S, MAX_START_S = 0.8, 0.5
 CUSTOMERS = 6
 REST_S = 60.0
 ROOT = "admin@remuda.local"
@@ -220,7 +220,7 @@ def test_identity_that_is_killed_again_and_again_keeps_what_it_told(tmp_path: Pa
         with starting(data) as process:
             url, _ = until_ready(process)
             check_credentials(data, url)
-            asyncio.run(outside.use(url, process, draws.uniform(0.05, LONGEST_LIFE_S)))
+            asyncio.run(outside.use(url, process, draws.uniform(0.05, MAX_LIFE_S)))
         asyncio.run(outside.look())
     ends, left = time.monotonic() + REST_S, ["it was not looked at"]
     while left:
@@ -241,7 +241,7 @@ def test_a_first_start_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_
     draws, data, passwords = random.Random(), tmp_path / "data", []
     for _ in range(2):
         with starting(data) as process:
-            time.sleep(draws.uniform(0.02, LONGEST_START_S))
+            time.sleep(draws.uniform(0.02, MAX_START_S))
             process.kill()
             assert process.stdout is not None
             passwords += PASSWORD.findall(process.stdout.read())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.cloudinit.multipart import DEEPEST, FIRST_LINES
-from remuda.cloudinit.user_data import LONGEST_USER_DATA, check_user_data, parts
+from remuda.cloudinit.user_data import MAX_USER_DATA, check_user_data, parts
 from remuda.kernel.errors import Invalid
 from remuda.region.servers.provider_spec import PART_NAME, with_authority
 from tests.kit.user_data import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
@@ -66,8 +66,8 @@ def test_what_cloud_init_does_not_know_is_refused(data: bytes, reason: str) -> N
 
 
 def test_user_data_has_a_greatest_length() -> None:
-    check_user_data(CONFIG.ljust(LONGEST_USER_DATA, b"#"), with_authority=False)
-    assert rejection_of(CONFIG.ljust(LONGEST_USER_DATA + 1, b"#")) == (
+    check_user_data(CONFIG.ljust(MAX_USER_DATA, b"#"), with_authority=False)
+    assert rejection_of(CONFIG.ljust(MAX_USER_DATA + 1, b"#")) == (
         "userData is longer than 65536 bytes: send less, for example an #include of a long part."
     )
 

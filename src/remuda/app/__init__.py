@@ -20,9 +20,8 @@ from remuda.app.services import (
 )
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
-from remuda.config import settings as effect
 from remuda.config.schema import Configuration
-from remuda.config.settings import catalogues, compute_settings, region_settings
+from remuda.config.settings import catalogues, compute_settings, connection_limits, public_url, region_settings
 from remuda.http.routes import Table
 from remuda.http.server.health import PROCESS, Mounted
 from remuda.identity.app import TABLE as IDENTITY
@@ -80,7 +79,7 @@ def tables() -> Mapping[str, Published]:
 
 def settings(configuration: Configuration) -> Settings:
     server = configuration.server
-    return Settings(data=server.data, listen=server.listen, connection_limits=effect.connection_limits(server))
+    return Settings(data=server.data, listen=server.listen, connection_limits=connection_limits(server))
 
 
 def services(configuration: Configuration, messages: StartMessages) -> Services:
@@ -89,7 +88,7 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
     @asynccontextmanager
     async def begin(process: ProcessPorts) -> AsyncIterator[ProcessServices]:
         server = configuration.server
-        url = effect.public_url(server, process.address)
+        url = public_url(server, process.address)
         of_region, offered = region_settings(configuration, url=url), catalogues(configuration.region)
         metrics = ServiceMetrics(
             controllers=PrometheusReporter(process.metrics), operations=OperationMetrics(Sagas([]), process.metrics)

@@ -18,8 +18,8 @@ from remuda.clients.watch import LocalWatch
 from remuda.compute.app import ComputeApp
 from remuda.compute.ports import ComputePorts, RegionClient
 from remuda.compute.settings import ComputeSettings
-from remuda.config import settings as effect
 from remuda.config.schema import Configuration, ServerConfig
+from remuda.config.settings import api_settings, bootstrap_settings, identity_settings, rate_limit
 from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.asgi import ASGIApp
 from remuda.http.ratelimit import RateLimiter
@@ -83,7 +83,7 @@ async def run_identity(
     example: ExampleInstance | None,
 ) -> AsyncIterator[IdentityApp]:
     """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
-    settings = effect.identity_settings(configuration, url=url)
+    settings = identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
         common = _common_ports(process, configuration.server, metrics)
         identity = IdentityApp(IdentityPorts(**common, fetch=fetch, settings=settings))
@@ -94,7 +94,7 @@ async def run_identity(
             run_blocking=identity.ports.run_blocking,
             tokens=identity.tokens.tokens,
             passwords=identity.passwords,
-            settings=effect.bootstrap_settings(configuration),
+            settings=bootstrap_settings(configuration),
             credentials=CredentialsFile(process.data.credentials),
             endpoint=endpoints["identity"],
             others=endpoints,
@@ -132,8 +132,8 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "operation_metrics": metrics.operations,
         "closing": process.closing,
         "reporter": metrics.controllers,
-        "rate": effect.rate_limit(server),
-        "api": effect.api_settings(server),
+        "rate": rate_limit(server),
+        "api": api_settings(server),
     }
 
 
@@ -251,7 +251,7 @@ def console_in_front(
         viewer=viewers.find,
         instances=instances,
         watch=compute.watches,
-        limiter=RateLimiter(effect.rate_limit(server), process.clock),
+        limiter=RateLimiter(rate_limit(server), process.clock),
     )
     return lambda pages: Console(ports, pages)
 

@@ -12,7 +12,7 @@ from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
 ItemT = TypeVar("ItemT")
 
-_FIRST_INTERVAL_S, _LONGEST_INTERVAL_S, _FACTOR = 0.1, 1.0, 1.3
+_FIRST_INTERVAL_S, _MAX_INTERVAL_S, _FACTOR = 0.1, 1.0, 1.3
 """Between two reads: short at first, because most operations are quick."""
 _CLOCK = SystemClock()
 
@@ -110,7 +110,7 @@ async def _polls(limit_s: float) -> AsyncIterator[bool]:
     while (now := _CLOCK.monotonic()) < deadline:
         yield False
         await sleep(min(interval_s, deadline - now))
-        interval_s = min(interval_s * _FACTOR, _LONGEST_INTERVAL_S)
+        interval_s = min(interval_s * _FACTOR, _MAX_INTERVAL_S)
     yield True
 
 

@@ -62,8 +62,8 @@ def unsupported() -> UnrecognizedUserData:
 DEEPEST = 8
 """Largest nesting of messages."""
 
-_MOST_PARTS = 256
-_LONGEST_HEADERS = 8192
+_MAX_PARTS = 256
+_MAX_HEADERS = 8192
 _VERSION_WITHIN = 4096  # cloud-init searches no further for it
 _HEADERS = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*(?P<rest>\r?\n|\Z)")
 _FIRST_HEADER = re.compile(rb"[!-9;-~]+:")
@@ -125,7 +125,7 @@ def read_message(payload: bytes) -> tuple[Entity, Multipart]:
 def leaves(split: Multipart, deepest: int = DEEPEST) -> Iterator[tuple[Entity, bytes]]:
     """Yield every part without parts of its own, with its content, in order, or raise UnrecognizedUserData."""
     for number, leaf in enumerate(_walk(split, deepest)):
-        if number == _MOST_PARTS:
+        if number == _MAX_PARTS:
             raise _too_many()
         yield leaf
 
@@ -159,7 +159,7 @@ def _split(message: Entity) -> Multipart:
             parts.append(_part(message.body[start : found.start()], len(parts) + 1))
         if found["close"]:
             break
-        if len(parts) == _MOST_PARTS:
+        if len(parts) == _MAX_PARTS:
             raise _too_many()
         start = found.end() + len(b"\n")
     else:
@@ -178,7 +178,7 @@ def _part(written: bytes, number: int) -> Entity:
 
 
 def _entity(payload: bytes) -> Entity | None:
-    found = _HEADERS.match(payload, 0, _LONGEST_HEADERS + len(b"\r\n"))
+    found = _HEADERS.match(payload, 0, _MAX_HEADERS + len(b"\r\n"))
     if found is None or (not found["rest"] and found.end() < len(payload)):
         return None
     return Entity(BytesHeaderParser().parsebytes(found[0]), payload[found.end() :])
@@ -206,7 +206,7 @@ def _is_utf8(payload: bytes) -> bool:
 
 
 def _too_many() -> UnrecognizedUserData:
-    return UnrecognizedUserData(f"multipart userData has more than {_MOST_PARTS} parts")
+    return UnrecognizedUserData(f"multipart userData has more than {_MAX_PARTS} parts")
 
 
 def _unreadable(number: int) -> UnrecognizedUserData:

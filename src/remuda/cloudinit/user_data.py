@@ -21,7 +21,7 @@ from remuda.cloudinit.multipart import (
 )
 from remuda.kernel.errors import Invalid, Malformed
 
-LONGEST_UNPACKED = 1024 * 1024
+MAX_UNPACKED = 1024 * 1024
 """Largest size of decompressed user data in bytes."""
 
 _GZIP = b"\x1f\x8b"
@@ -66,17 +66,17 @@ def _effective(declared: str, content: bytes) -> str:
 def _unpacked(data: bytes) -> bytes:
     decompressor = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        content = decompressor.decompress(data, LONGEST_UNPACKED + 1)
+        content = decompressor.decompress(data, MAX_UNPACKED + 1)
     except zlib.error:
         raise UnrecognizedUserData("gzip userData cannot be unpacked") from None
-    if len(content) > LONGEST_UNPACKED:
-        raise UnrecognizedUserData(f"gzip userData has more than {LONGEST_UNPACKED} bytes when it is unpacked")
+    if len(content) > MAX_UNPACKED:
+        raise UnrecognizedUserData(f"gzip userData has more than {MAX_UNPACKED} bytes when it is unpacked")
     if not decompressor.eof or decompressor.unused_data:
         raise UnrecognizedUserData("gzip userData cannot be unpacked")
     return content
 
 
-LONGEST_USER_DATA = 64 * 1024
+MAX_USER_DATA = 64 * 1024
 """Largest size of user data in bytes."""
 
 
@@ -96,10 +96,10 @@ def read_user_data(text: str) -> bytes:
 
 def check_user_data(data: bytes, *, with_authority: bool) -> None:
     """Raise Invalid unless a server can be created with this user data; an SSH authority excludes gzip."""
-    if len(data) > LONGEST_USER_DATA:
+    if len(data) > MAX_USER_DATA:
         raise Invalid(
             "userData",
-            f"is longer than {LONGEST_USER_DATA} bytes",
+            f"is longer than {MAX_USER_DATA} bytes",
             remedy="send less, for example an #include of a long part",
         )
     if with_authority and is_gzip(data):

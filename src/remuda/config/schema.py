@@ -349,7 +349,10 @@ class IdentityConfig(Section):
         Description("External OpenID providers by name, where users can log in, or whose tokens are trusted."),
     ] = field(default_factory=dict)
     intent_lifetime: Annotated[
-        timedelta, Description("Time after which a quota reservation that was not confirmed expires.", check_not_zero)
+        timedelta,
+        Description(
+            "Time after which an unconfirmed reservation expires, and an unfinished change ends.", check_not_zero
+        ),
     ] = timedelta(minutes=10)
     usage_retention: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
         days=400

@@ -24,9 +24,9 @@ from remuda.http.binding import IdNormalizer, lower_case_ids
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret, hide
 
-_MOST_PROBLEMS = 50
-_MOST_VALUES = 1_000
-_LONGEST_STEP = 64
+_MAX_PROBLEMS = 50
+_MAX_VALUES = 1_000
+_MAX_STEP = 64
 _TYPES = {
     "array": "an array",
     "boolean": "true or false",
@@ -70,9 +70,9 @@ class Explainer:
 
     def problems(self, document: Any) -> list[tuple[str, str]]:
         """Return the pointer and the reason of each problem, up to a limit."""
-        excerpt = _Excerpt(_MOST_VALUES).of(document)
+        excerpt = _Excerpt(_MAX_VALUES).of(document)
         found = (fault for error in self._validator.iter_errors(excerpt) for fault in _nearest(error))
-        faults = [(_pointer(fault), fault.kind, alternatives) for fault, alternatives in islice(found, _MOST_PROBLEMS)]
+        faults = [(_pointer(fault), fault.kind, alternatives) for fault, alternatives in islice(found, _MAX_PROBLEMS)]
         formatted = {location for location, kind, _ in faults if kind.name == "format"}
         problems = (
             (location, self._reason(kind, alternatives))
@@ -121,7 +121,7 @@ def _patterned(schema: Any) -> Iterator[dict[str, Any]]:
 
 def pointer(steps: Iterable[str | int]) -> str:
     """Return the JSON pointer of a location. A name may have been chosen by the sender, so a long one is cut."""
-    return "".join(f"/{str(step)[:_LONGEST_STEP].replace('~', '~0').replace('/', '~1')}" for step in steps)
+    return "".join(f"/{str(step)[:_MAX_STEP].replace('~', '~0').replace('/', '~1')}" for step in steps)
 
 
 def _pointer(fault: ValidationError) -> str:

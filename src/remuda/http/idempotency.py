@@ -40,7 +40,7 @@ REPLAYED: Header = (b"idempotency-replayed", b"true")
 
 _OPERATIONS = "f1f4a5a0-8a5c-4d4b-9a39-3a6d5f0f6f0e"
 _KEY = re.compile(r"[!-~]{1,255}")
-_LARGEST_BODY = 128 << 10
+_MAX_BODY = 128 << 10
 """Fits into a record on every backend, and is many times the response to a write."""
 _SERVER_ERROR = 500
 _WAIT_S = 1
@@ -189,7 +189,7 @@ def _operation(who: str, key: str) -> str:
 def _outcome(response: Response, fingerprint: str, *, keep: bool) -> _Note:
     if response.status >= _SERVER_ERROR:
         return _Failed(fingerprint)
-    if not keep or not isinstance(response.body, bytes) or len(response.body) > _LARGEST_BODY:
+    if not keep or not isinstance(response.body, bytes) or len(response.body) > _MAX_BODY:
         return _Done(fingerprint)
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
     return _Responded(fingerprint, response.status, headers, response.body)

@@ -16,7 +16,7 @@ from remuda.http.responses import Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import TooMany
 
-_MOST_CALLERS = 100_000
+_MAX_CALLERS = 100_000
 _NETWORK_BITS = 64
 _NETWORKS = 4096
 
@@ -42,7 +42,7 @@ class OverLimit(TooMany):
 class RateLimiter:
     """Counter of the requests of each caller."""
 
-    def __init__(self, limit: RateLimit, clock: Clock, *, most_callers: int = _MOST_CALLERS) -> None:
+    def __init__(self, limit: RateLimit, clock: Clock, *, most_callers: int = _MAX_CALLERS) -> None:
         self._window_s = float(limit.window_s)
         self._cost_s = limit.window_s / limit.quota
         self._clock, self._most_callers = clock, most_callers

@@ -105,7 +105,7 @@ class SystemResolver:
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 4096
-_LARGEST_PORT = 65535
+_MAX_PORT = 65535
 _URL = re.compile(
     r"(?P<scheme>https?)://"
     r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<host>[^\x00-\x20\x7f/?#@\\:\[\]%]+))"
@@ -154,7 +154,7 @@ def read_target(url: str) -> Target | None:
     scheme = found["scheme"].lower()
     port = int(found["port"] or _DEFAULT_PORTS[scheme])
     host = _host(found["host"], found["six"])
-    if host is None or not 0 < port <= _LARGEST_PORT:
+    if host is None or not 0 < port <= _MAX_PORT:
         return None
     rest = found["rest"] or "/"
     path = rest if rest.startswith("/") else f"/{rest}"

@@ -125,7 +125,7 @@ class CallSlots:
 
 
 ResultT = TypeVar("ResultT")
-Effect = Callable[[], Awaitable[ResultT]]
+Request = Callable[[], Awaitable[ResultT]]
 
 _CANCEL_TIMEOUT_S = 5.0
 
@@ -176,7 +176,7 @@ class Calls:
         self,
         key: str,
         method: str,
-        effect: Effect[ResultT],
+        request: Request[ResultT],
         *,
         deadline_s: float | None = None,
         safe: bool = False,
@@ -195,7 +195,7 @@ class Calls:
         retries = 0
         while True:
             try:
-                return await self._send(key, method, effect, until=until, limit_s=limit_s, is_safe=safe)
+                return await self._send(key, method, request, until=until, limit_s=limit_s, is_safe=safe)
             except Exception as error:
                 pause_s = self._backoff.pause_s(retries + 1, self._randomness)
                 if not safe or once or not self._may_retry(error, retries, until - pause_s):
@@ -226,7 +226,7 @@ class Calls:
                 await asyncio.wait(left, timeout=_CANCEL_TIMEOUT_S)
 
     async def _send(
-        self, key: str, method: str, effect: Effect[ResultT], *, until: float, limit_s: float, is_safe: bool
+        self, key: str, method: str, request: Request[ResultT], *, until: float, limit_s: float, is_safe: bool
     ) -> ResultT:
         try:
             epoch = await self._admit(key, until=until, is_safe=is_safe)
@@ -234,7 +234,7 @@ class Calls:
             self._metrics.count(method, error.outcome)
             raise
         sent = _Sent(key, method, is_safe, epoch, self._clock.monotonic())
-        task = asyncio.create_task(self._perform(sent, effect), name=f"{self.provider} {method} {key}")
+        task = asyncio.create_task(self._perform(sent, request), name=f"{self.provider} {method} {key}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
@@ -282,10 +282,10 @@ class Calls:
         if self._breaker.is_rejecting:
             raise self._broken()
 
-    async def _perform(self, sent: _Sent, effect: Effect[ResultT]) -> ResultT:
+    async def _perform(self, sent: _Sent, request: Request[ResultT]) -> ResultT:
         outcome: CallOutcome = "done"
         try:
-            return await effect()
+            return await request()
         except asyncio.CancelledError:
             outcome = "unhealthy"
             raise OutcomeUnknown(f"{sent.method} of {sent.key} at {self.provider}") from None

@@ -88,8 +88,8 @@ class _Call:
 
     def bind(self, capability: object, calls: Calls) -> Callable[..., Awaitable[object]]:
         async def call(*given: Any, **named: Any) -> object:
-            key, effect = self.key(*given, **named), partial(getattr(capability, self.method), *given, **named)
-            return await calls.call(key, self.method, effect, deadline_s=self.deadline_s, safe=self.is_safe)
+            key, request = self.key(*given, **named), partial(getattr(capability, self.method), *given, **named)
+            return await calls.call(key, self.method, request, deadline_s=self.deadline_s, safe=self.is_safe)
 
         return call
 

@@ -150,7 +150,7 @@ class OrganizationResourceService(ResourceService[ResourceT, ReadT]):
 
     async def delete(self, context: Context, organization: str, id: str) -> None:  # noqa: A002  the usual name
         """Request the deletion of an object, if it has the caller's If-Match."""
-        await self.delete_found(context, lambda: self.find(context, "delete", organization, id))
+        await self.delete_found(context, lambda: self.get_authorized(context, "delete", organization, id))
 
     async def update_with(
         self,
@@ -160,9 +160,11 @@ class OrganizationResourceService(ResourceService[ResourceT, ReadT]):
         change: Change[ResourceT],
     ) -> ResourceT:
         """Write what `change` makes of an object that matches If-Match."""
-        return await self.update_found(context, lambda: self.find(context, "update", organization, id), change)
+        return await self.update_found(
+            context, lambda: self.get_authorized(context, "update", organization, id), change
+        )
 
-    async def find(self, context: Context, verb: Verb, organization: str, id: str) -> ResourceT:  # noqa: A002  the usual name
+    async def get_authorized(self, context: Context, verb: Verb, organization: str, id: str) -> ResourceT:  # noqa: A002  the usual name
         """Return an object that the caller has this permission for."""
         self.authorize(context, verb, organization)
         found: ResourceT = await get_in(self.store, self.kind.type, id, organization)
@@ -207,9 +209,9 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
 
     async def get(self, context: Context, id: str) -> ResourceT:  # noqa: A002  the usual name
         """Return an object that the caller may read."""
-        return await self.find(context, "read", id)
+        return await self.get_authorized(context, "read", id)
 
-    async def find(self, context: Context, verb: Verb, id: str) -> ResourceT:  # noqa: A002  the usual name
+    async def get_authorized(self, context: Context, verb: Verb, id: str) -> ResourceT:  # noqa: A002  the usual name
         """Return an object that the caller may read and has this permission for."""
         found = await self.load(id)
         self.authorize(context, "read", found)
@@ -263,7 +265,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         """Write what `change` makes of an object that matches If-Match and is not deleting; `check` runs first."""
 
         async def find() -> ResourceT:
-            found = await self.find(context, "update", id)
+            found = await self.get_authorized(context, "update", id)
             if check is not None:
                 await check(found)
             self.reject_if_deleting(found)
@@ -273,7 +275,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
 
     async def delete(self, context: Context, id: str) -> None:  # noqa: A002  the usual name
         """Request the deletion of an object, if it has the caller's If-Match."""
-        await self.delete_found(context, lambda: self.find(context, "delete", id))
+        await self.delete_found(context, lambda: self.get_authorized(context, "delete", id))
 
     def authorize(self, context: Context, verb: Verb, found: Any) -> None:
         """Require a permission for an object, or for the one on which a new object will depend."""

@@ -15,7 +15,7 @@ BackgroundTask = Callable[[], Coroutine[Any, Any, None]]
 """Starts a background task, which runs for ever or ends when it is done."""
 
 _PAUSE_S = 1.0
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
 
 class BackgroundTasks:
@@ -48,8 +48,8 @@ class BackgroundTasks:
                 structlog.get_logger().exception("background task failed", task=name)
             else:
                 return
-            if self._clock.monotonic() - began > _LONGEST_PAUSE_S:
+            if self._clock.monotonic() - began > _MAX_PAUSE_S:
                 pause_s = _PAUSE_S
             await self._clock.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
             del self.failing[name]

@@ -16,7 +16,7 @@ from tests.kit.compute.environment import ComputeEnvironment, run_compute
 from tests.kit.region.environment import NORTH
 
 _LOOKS_S = 0.05
-_MOST_LOOKS = 2_000
+_MAX_LOOKS = 2_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CompatibilityEnvironment:
         seen: list[State] = []
 
         async def look() -> None:
-            for _ in range(_MOST_LOOKS):
+            for _ in range(_MAX_LOOKS):
                 seen.extend(await self.provider.all(resource))
                 await self.compute.clock.sleep(_LOOKS_S)
 

@@ -23,9 +23,9 @@ PENDING, READY = {"provisioning", "pending", "unknown"}, {"provisioned", "error"
 STAYS = frozenset({"id", "creation_time"})
 """What Terraform takes to be the same after an update of whatever resource."""
 AGENT = {"user-agent": "Terraform/1.13.0 terraform-provider-nscale/1.4.0"}
-_SHORTEST_S, _LONGEST_S = 0.1, 10.0
-_MOST_LOOKS = 400
-_MOST_NOT_FOUND = 20
+_SHORTEST_S, _MAX_S = 0.1, 10.0
+_MAX_LOOKS = 400
+_MAX_NOT_FOUND = 20
 
 
 class DiagnosticError(AssertionError):
@@ -95,7 +95,7 @@ class Provider:
     async def destroy(self, resource: Resource, name: str) -> None:
         """Delete it, and wait until it is gone."""
         reply = await self.send(resource, "DELETE", name)
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MAX_LOOKS):
             if not (resource.is_retried and reply.status == 403 and "in use" in _said(reply).lower()):
                 break
             await self.clock.sleep(0.5)
@@ -124,7 +124,7 @@ class Provider:
         missed = 0
         async for reply in self._looking(resource, name):
             missed = missed + 1 if reply.status == 404 else 0
-            if missed > _MOST_NOT_FOUND:
+            if missed > _MAX_NOT_FOUND:
                 raise DiagnosticError("couldn't find resource")
             if reply.status == 404:
                 continue
@@ -157,10 +157,10 @@ class Provider:
 
     async def _looking(self, resource: Resource, name: str) -> Any:
         pause = _SHORTEST_S
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MAX_LOOKS):
             yield await self.send(resource, "GET", name)
             await self.clock.sleep(pause)
-            pause = min(2 * pause, _LONGEST_S)
+            pause = min(2 * pause, _MAX_S)
 
 
 def check_applied(config: State, state: State) -> None:

@@ -42,7 +42,7 @@ SERVICE = "unikorn-compute"
 JAMMY = "b1f0c0de-0001-4000-8000-000000000001"
 """An image that every simulated cloud has, without a Kubernetes on it."""
 
-_MOST_STEPS = 5_000_000
+_MAX_STEPS = 5_000_000
 
 T = TypeVar("T")
 
@@ -225,4 +225,4 @@ def run_compute(
         async with WAY.get()(world, given) as compute:
             await scenario(compute)
 
-    simulate(run, [seed], max_steps=_MOST_STEPS)
+    simulate(run, [seed], max_steps=_MAX_STEPS)

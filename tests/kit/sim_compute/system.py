@@ -27,7 +27,7 @@ from tests.kit.sim_compute.history import ComputeHistory
 from tests.kit.sim_compute.quiescence import INSTANCE_OPERATIONS, available, instances, unrest_of_instances
 from tests.kit.sim_region.quiescence import unrest
 from tests.kit.sim_region.snapshot import RegionSnapshot, RegionSnapshots
-from tests.kit.sim_region.system import LONGEST_S, Process, RegionSystem, Work
+from tests.kit.sim_region.system import MAX_S, Process, RegionSystem, Work
 from tests.kit.simulation.machine import SimMachine
 
 _LOOK_EVERY_S, _BACKOFF_FACTOR = 5.0, 1.1
@@ -121,9 +121,9 @@ class ComputeSystem(RegionSystem):
     async def come_to_rest(self, *, is_empty: bool = False, meanwhile: Work | None = None) -> None:
         """Wait until everything is as it was promised to be, and then see that nothing moves any more."""
         clock, left, pause_s = self.machine.clock, ["it was not looked at"], _LOOK_EVERY_S
-        deadline = clock.monotonic() + LONGEST_S
+        deadline = clock.monotonic() + MAX_S
         while left:
-            assert clock.monotonic() < deadline, f"no rest within {LONGEST_S:g} s: {'; '.join(left)}"
+            assert clock.monotonic() < deadline, f"no rest within {MAX_S:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
             pause_s *= _BACKOFF_FACTOR
             if meanwhile is not None:

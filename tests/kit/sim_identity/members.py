@@ -10,7 +10,7 @@ from tests.kit.sim_identity.history import GONE, THERE, Payer, Requests, Token, 
 SUBJECTS = ("ann@acme.test", "Bob@acme.test", "cy@apex.test")
 STATES = ("active", "pending", "suspended")
 ROLES = ("administrator", "user", "reader")
-MOST_GROUPS, MOST_ACCOUNTS = 3, 3
+MAX_GROUPS, MAX_ACCOUNTS = 3, 3
 
 
 class Members(Customer):
@@ -24,7 +24,7 @@ class Members(Customer):
     async def _group(self, organization: str) -> None:
         home, groups = f"{ORGANIZATIONS}/{organization}/groups", self._there("group", organization)
         group = self.one_of(groups) if groups else ""
-        if not group or (len(groups) < MOST_GROUPS and self.chance(0.5)):
+        if not group or (len(groups) < MAX_GROUPS and self.chance(0.5)):
             await self._make_group(home, organization)
         elif self.chance(0.75):
             await self._change_group(f"{home}/{group}", organization, group)
@@ -97,7 +97,7 @@ class Members(Customer):
     async def _account(self, organization: str) -> None:
         home, accounts = f"{ORGANIZATIONS}/{organization}/serviceaccounts", self._there("account", organization)
         account = self.one_of(accounts) if accounts else ""
-        if not account or (len(accounts) < MOST_ACCOUNTS and self.chance(0.3)):
+        if not account or (len(accounts) < MAX_ACCOUNTS and self.chance(0.3)):
             await self._make_account(home, organization)
         elif self.chance(0.4):
             await self._rotate(f"{home}/{account}/rotate", account)

@@ -10,7 +10,7 @@ from tests.kit.sim_identity.snapshot import IdentitySnapshot
 
 DOMAINS = ("acme.test", "apex.test")
 REFERENCES = ("networks.region.test/one", "instances.compute.test/two")
-MOST_ORGANIZATIONS, MOST_PROJECTS = 3, 4
+MAX_ORGANIZATIONS, MAX_PROJECTS = 3, 4
 
 
 class Tenants(Customer):
@@ -22,7 +22,7 @@ class Tenants(Customer):
         living = [
             each for each in self.history.known["organization"] if not self.history.may_be_gone("organization", each)
         ]
-        if not living or (len(living) < MOST_ORGANIZATIONS and self.chance(0.2)):
+        if not living or (len(living) < MAX_ORGANIZATIONS and self.chance(0.2)):
             await self._make_organization()
         elif self.chance(0.05):
             await self._remove("organization", organization, f"{ORGANIZATIONS}/{organization}")
@@ -89,7 +89,7 @@ class Tenants(Customer):
         home = f"{ORGANIZATIONS}/{organization}/projects"
         there = [each for each, place in self.history.known["project"].items() if place.organization == organization]
         project = self.one_of(there) if there else ""
-        if not project or (len(there) < MOST_PROJECTS and self.chance(0.3)):
+        if not project or (len(there) < MAX_PROJECTS and self.chance(0.3)):
             await self._make_project(home, organization)
         elif self.chance(0.4):
             await self._refer(f"{home}/{project}/references")

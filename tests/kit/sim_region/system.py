@@ -51,7 +51,7 @@ Work = Callable[[], Awaitable[None]]
 
 CATALOGUES = load_catalogues()
 REGIONS = tuple(map(region_id, CATALOGUES))
-LONGEST_S = 4 * 3600.0
+MAX_S = 4 * 3600.0
 """By then everything has come to rest when nothing goes wrong any more, even if the clock was put back before."""
 BOUNDS = FaultBounds(slow_s=4.0)
 """What a cloud was told by a process that is dead, it begins before the next process has looked for it twice. One that
@@ -198,9 +198,9 @@ class RegionSystem:
         Until then users do what only they can do, `meanwhile`.
         """
         clock, left, pause_s = self.machine.clock, ["it was not looked at"], _LOOK_EVERY_S
-        deadline = clock.monotonic() + LONGEST_S
+        deadline = clock.monotonic() + MAX_S
         while left:
-            assert clock.monotonic() < deadline, f"no rest within {LONGEST_S:g} s: {'; '.join(left)}"
+            assert clock.monotonic() < deadline, f"no rest within {MAX_S:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
             pause_s *= _BACKOFF_FACTOR
             if meanwhile is not None:

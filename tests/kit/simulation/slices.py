@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.kit.simulation.faults import Count, FaultMenu, add_up, assert_fired
 
-_MOST_SLICES = 8
+_MAX_SLICES = 8
 _SLICE = re.compile(r"\[seeds \d+ to \d+\]$")
 
 
@@ -26,7 +26,7 @@ def sliced(count: int, *, length: int) -> list[range]:
     if "REMUDA_SEED" in os.environ:
         return [range(count)]
     total = int(os.environ.get("REMUDA_SEEDS", count))
-    slices = max(1, min(_MOST_SLICES, total // length))
+    slices = max(1, min(_MAX_SLICES, total // length))
     return [range(total * each // slices, total * (each + 1) // slices) for each in range(slices)]
 
 

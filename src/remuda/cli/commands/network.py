@@ -33,7 +33,7 @@ from remuda.cli.resources import NETWORK, REGION
 from remuda.kernel.errors import Invalid
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec, NetworkRead, NetworkUpdate
 
-_LONGEST_MASK = 24
+_MAX_MASK = 24
 
 
 async def list(*, watch: Watch = False, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
@@ -144,8 +144,8 @@ async def delete(
 
 
 def _check_prefix(text: str) -> None:
-    if checked_prefix("--prefix", text).prefixlen > _LONGEST_MASK:
-        remedy = f"give one of /{_LONGEST_MASK} or larger, such as 10.0.0.0/{_LONGEST_MASK}"
+    if checked_prefix("--prefix", text).prefixlen > _MAX_MASK:
+        remedy = f"give one of /{_MAX_MASK} or larger, such as 10.0.0.0/{_MAX_MASK}"
         raise Invalid("--prefix", f"{text} is too small for a network", remedy=remedy)
 
 

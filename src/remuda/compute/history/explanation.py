@@ -32,8 +32,8 @@ from remuda.resources.conventions import MODIFIED, ORGANIZATION, PROJECT, REGION
 from remuda.store.logs import TIMELINE, Entry, Log
 
 _PAGE = 100
-_MOST_PAGES = 20
-_MOST_PAGES_OF_KNOWN = 500
+_MAX_PAGES = 20
+_MAX_PAGES_OF_KNOWN = 500
 """For an instance that exists or existed: each create that is rejected because of its name leaves three entries."""
 _POWER_EVENTS = {"Started", "Stopped", "Rebooted", "Replacing", "ServerRecreated"}
 """Events that decide whether an instance should run: requests, and a new server, which runs."""
@@ -81,16 +81,16 @@ async def find_tombstone(log: Log, subject: str) -> Tombstone | None:
 
 async def find_power_request(log: Log, subject: str, uid: str) -> PowerRequest | None:
     """Return the last request to start or stop the present server of this incarnation, if there was one."""
-    return await _latest(log, subject, partial(_power_request, uid=uid), most_pages=_MOST_PAGES_OF_KNOWN)
+    return await _latest(log, subject, partial(_power_request, uid=uid), most_pages=_MAX_PAGES_OF_KNOWN)
 
 
 async def find_deletion_cause(log: Log, subject: str, uid: str) -> DeletionCause | None:
     """Return the cause of the deletion of this incarnation of an instance, if it is still stored."""
-    return await _latest(log, subject, partial(_deletion_cause, uid=uid), most_pages=_MOST_PAGES_OF_KNOWN)
+    return await _latest(log, subject, partial(_deletion_cause, uid=uid), most_pages=_MAX_PAGES_OF_KNOWN)
 
 
 async def _latest(
-    log: Log, subject: str, read: Callable[[Entry], _T | None], *, most_pages: int = _MOST_PAGES
+    log: Log, subject: str, read: Callable[[Entry], _T | None], *, most_pages: int = _MAX_PAGES
 ) -> _T | None:
     """Return the result of `read` for the latest entry that has one."""
     before = None

@@ -27,7 +27,7 @@ from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
 from remuda.resources.tags import is_reserved
 from remuda.store.logs import Log
 
-_MOST_TAGS = 50
+_MAX_TAGS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,11 @@ class Actions:
         return found, *await self._target(context, found)
 
     async def _target(self, context: Context, found: ComputeInstance) -> tuple[str, Context]:
-        server = await self.lookup.find(found)
+        server = await self.lookup.get(found)
         return server.metadata.id, await self.region.caller.on_behalf_of(context)
 
     async def _find(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
-        found = await self.instances.find(context, verb, instance)
+        found = await self.instances.get_authorized(context, verb, instance)
         if verb == "update":
             self.instances.reject_if_deleting(found)
         return found
@@ -110,7 +110,7 @@ def with_provenance(body: MetadataWrite, instance: str) -> MetadataWrite:
     """Return the metadata of a snapshot: the caller's tags without reserved ones, and the tag of the instance."""
     kept = [tag for tag in body.tags if not is_reserved(tag.name)]
     check_tags(kept)
-    if len(kept) >= _MOST_TAGS:
-        remedy = f"send {_MOST_TAGS - 1} at most"
+    if len(kept) >= _MAX_TAGS:
+        remedy = f"send {_MAX_TAGS - 1} at most"
         raise Invalid("metadata.tags", "leaves none for the tag that names the source instance", remedy=remedy)
     return msgspec.structs.replace(body, tags=(*kept, TagWire(name=PROVENANCE, value=instance)))

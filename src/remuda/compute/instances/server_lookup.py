@@ -153,7 +153,7 @@ class ServerLookup:
             failed.labels(found)
         return cls(region, failed)
 
-    async def find(self, instance: ComputeInstance) -> ServerRead:
+    async def get(self, instance: ComputeInstance) -> ServerRead:
         """Return the server of an instance, or raise Inconsistent, or Malformed if it has none yet."""
         linked = classified(instance, await list_tagged(self.region, instance))
         found = linked.candidates or linked.deleting

@@ -39,7 +39,7 @@ OrphanReason = Literal["missing", "stale", "duplicate"]
 T = TypeVar("T")
 _STRIDE = 10
 _NAMES = 100
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 _SYNC_POLL_S = 0.05
 _PAUSE = Backoff(0.5, 30.0)
 
@@ -183,7 +183,7 @@ class ServerWatch:
             self._suspect(server)
         if self._orphans.get(id_) == reason:
             return
-        if len(self._orphans) >= _MOST_REMEMBERED:
+        if len(self._orphans) >= _MAX_REMEMBERED:
             self._orphans.clear()  # present orphans are reported once more
         self._orphans[id_] = reason
         self._counts.labels(reason).inc()

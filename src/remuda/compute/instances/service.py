@@ -192,7 +192,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
         """Request the deletion of an instance that is not protected from it."""
 
         async def delete() -> None:
-            found = await self.find(context, "delete", id)
+            found = await self.get_authorized(context, "delete", id)
             event = requested_event(context, INSTANCE, found, "DeletionRequested")
             await request_deletion(
                 self.store,

@@ -161,7 +161,7 @@ class Updates:
         )
 
     async def _find(self, context: Context, instance: str) -> ComputeInstance:
-        return await self.instances.find(context, "update", instance)
+        return await self.instances.get_authorized(context, "update", instance)
 
     async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
         """Return the plan of an update, and the quota that blocks it."""

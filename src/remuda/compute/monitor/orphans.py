@@ -25,7 +25,7 @@ from remuda.resources.crud import find
 from remuda.store.contract import Change, Event
 from remuda.store.logs import subject_of
 
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +67,11 @@ class DeletedInstances:
                 structlog.get_logger().info("watch of deleted instances restarted")
 
     def _remember(self, instance: ComputeInstance) -> None:
-        if len(self._deleted) < _MOST_REMEMBERED and has_scope(instance):
+        if len(self._deleted) < _MAX_REMEMBERED and has_scope(instance):
             self._deleted[instance.uid] = instance
 
 
-_MOST_SUSPECTS = 10_000
+_MAX_SUSPECTS = 10_000
 _FEW = DeletionLimit(always=20)
 _TWICE = 2
 
@@ -100,7 +100,7 @@ class OrphanCheck:
 
     def suspect(self, server: ServerRead) -> None:
         """Remember a server without an instance. Those above the limit are reported again by a later resync."""
-        if len(self._suspects) < _MOST_SUSPECTS:
+        if len(self._suspects) < _MAX_SUSPECTS:
             self._suspects[server.metadata.id] = server
 
     async def run(self) -> None:

@@ -51,7 +51,7 @@ class AuthorizationCodes:
         await self.store.create(AuthorizationCode(metadata=metadata, spec=replace(spec, expires=expires)))
         return code
 
-    async def find(self, code: Secret, *, ending: EndRecords) -> AuthorizationCode:
+    async def get(self, code: Secret, *, ending: EndRecords) -> AuthorizationCode:
         """Return an unexpired code, used or not. Otherwise end its session, if any, and raise OAuthError."""
         if not _CODE.fullmatch(code.reveal()):
             raise OAuthError("invalid_request", "code is malformed: send the one from the authorization response")

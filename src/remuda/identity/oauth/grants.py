@@ -71,7 +71,7 @@ class TokenGrants:
         _require(form.redirect_uri, "redirect_uri")
         client = await self.clients.authenticate(credentials)
         records = self._records(context)
-        code = await self.codes.find(code_sent, ending=records.of_forced_end)
+        code = await self.codes.get(code_sent, ending=records.of_forced_end)
         _check_code(code, client, form)
         used = await self.codes.use(code, ending=records.of_forced_end)
         user = await self._active_user(used.spec.user)

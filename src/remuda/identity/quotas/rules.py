@@ -37,7 +37,7 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.tags import own_tags, replaced_tags
 
-_MOST_KINDS = 50
+_MAX_KINDS = 50
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_REMEDY = "use 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
@@ -58,8 +58,8 @@ def check_allocation(requested: schema.AllocationWrite) -> None:
     spec = requested.spec
     _check_label("spec.kind", spec.kind)
     _check_label("spec.id", spec.id)
-    if len(spec.allocations) > _MOST_KINDS:
-        raise Invalid("spec.allocations", f"has more than {_MOST_KINDS} kinds", remedy="request fewer")
+    if len(spec.allocations) > _MAX_KINDS:
+        raise Invalid("spec.allocations", f"has more than {_MAX_KINDS} kinds", remedy="request fewer")
     _check_once("spec.allocations", [amount.kind for amount in spec.allocations])
     for number, amount in enumerate(spec.allocations):
         _check_label(f"spec.allocations[{number}].kind", amount.kind)

@@ -64,18 +64,18 @@ class Allocations:
         return await self.ledger.reserve(found, log=audit_records(context, ALLOCATION.plural, found))
 
     async def get(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
-        return await self._find_active(context, "read", organization, project, allocation)
+        return await self._get_active(context, "read", organization, project, allocation)
 
     async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
         """Confirm an allocation: the object that it was created for exists."""
-        found = await self._find_active(context, "update", organization, project, allocation)
+        found = await self._get_active(context, "update", organization, project, allocation)
         return await self.ledger.confirm(found.name, log=audit_records(context, ALLOCATION.plural, found))
 
     async def renew(
         self, context: Context, organization: str, project: str, allocation: str, *, fencing_token: int | None = None
     ) -> Allocation:
         """Renew a released allocation within the limits. It must be confirmed again. `fencing_token` as in `change`."""
-        found = await self._find(context, "create", organization, project, allocation)
+        found = await self._get(context, "create", organization, project, allocation)
         return await self.ledger.renew(
             found.name,
             check=lambda found: _check(context, found, fencing_token),
@@ -94,7 +94,7 @@ class Allocations:
     ) -> Allocation:
         """Replace the amounts within the limits, unless the allocation was changed with a later fencing token."""
         principal, now = context.principal, self.clock.now()
-        found = await self._find_active(context, "update", organization, project, allocation)
+        found = await self._get_active(context, "update", organization, project, allocation)
         rules.check_allocation(body)
         rules.check_same_owner(found, body)
         return await self.ledger.update(
@@ -109,11 +109,11 @@ class Allocations:
     ) -> None:
         """Release an allocation, created or not. Later renewals need a fencing token of at least `fencing_token`."""
         try:
-            found = await self._find(context, "delete", organization, project, allocation)
+            found = await self._get(context, "delete", organization, project, allocation)
         except NotFound:
             if not await self.ledger.roll_back(organization, project, allocation):
                 raise
-            found = await self._find(context, "delete", organization, project, allocation)
+            found = await self._get(context, "delete", organization, project, allocation)
         await self.ledger.release(
             found.name,
             fencing_token=fencing_token or 0,
@@ -151,17 +151,17 @@ class Allocations:
         if not used.items:
             raise NotFound("Organization", organization)
 
-    async def _find(self, context: Context, verb: Verb, organization: str, project: str, allocation: str) -> Allocation:
+    async def _get(self, context: Context, verb: Verb, organization: str, project: str, allocation: str) -> Allocation:
         require_in_project(context.principal, permission("allocations", verb), organization, project)
         found = await get_in(self.store, Allocation, allocation, organization)
         if project_of(found) != project:
             raise NotFound("Allocation", allocation)
         return found
 
-    async def _find_active(
+    async def _get_active(
         self, context: Context, verb: Verb, organization: str, project: str, allocation: str
     ) -> Allocation:
-        found = await self._find(context, verb, organization, project, allocation)
+        found = await self._get(context, verb, organization, project, allocation)
         if not is_active(found):
             raise NotFound("Allocation", allocation)
         return found

@@ -208,7 +208,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
         return await self.insert(context, rules.new_project(context.operation, owner, body, context.principal))
 
     async def get(self, context: Context, organization: str, project: str) -> Project:
-        return await self.find(context, "read", organization, project)
+        return await self.get_authorized(context, "read", organization, project)
 
     async def update(self, context: Context, organization: str, project: str, body: ProjectWrite) -> None:
         async def changed(found: Project) -> Project:
@@ -236,7 +236,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
             own=CONTROLLER_FINALIZER,
         )
 
-    async def find(self, context: Context, verb: Verb, organization: str, id: str) -> Project:  # noqa: A002  as in the base
+    async def get_authorized(self, context: Context, verb: Verb, organization: str, id: str) -> Project:  # noqa: A002  as in the base
         """Return a project for which the caller has this permission, in the organization or in the project."""
         return await self._find(context, Permission(self.endpoint, verb), organization, id)
 

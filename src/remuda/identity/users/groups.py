@@ -135,7 +135,7 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
         return Viewed(self.own_view, await self.insert(context, group))
 
     async def get(self, context: Context, organization: str, group: str) -> Viewed[GroupRead]:
-        return Viewed(self.own_view, await self.find(context, "read", organization, group))
+        return Viewed(self.own_view, await self.get_authorized(context, "read", organization, group))
 
     async def update(self, context: Context, organization: str, group: str, body: GroupWrite) -> None:
         """Replace the metadata, the roles and the members of a group."""
@@ -146,7 +146,7 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
 
         await self.update_with(context, organization, group, changed)
 
-    async def find(self, context: Context, verb: Verb, organization: str, id: str) -> Group:  # noqa: A002  as in the base
+    async def get_authorized(self, context: Context, verb: Verb, organization: str, id: str) -> Group:  # noqa: A002  as in the base
         """Return a group for which the caller has this permission. One that is being deleted does not exist."""
         self.authorize(context, verb, organization)
         await self.store.get(Organization, organization)

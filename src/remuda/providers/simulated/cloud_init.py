@@ -28,7 +28,7 @@ from remuda.cloudinit.multipart import UnrecognizedUserData, content_type_of
 from remuda.cloudinit.user_data import Part, parts
 
 _DEEPEST_YAML = 16
-_MOST_EVENTS = 2000
+_MAX_EVENTS = 2000
 
 
 class UnreadableConfig(Exception):  # noqa: N818  the name describes the document
@@ -66,7 +66,7 @@ def _read(document: bytes) -> Any:
 def _events(text: str) -> Iterator[yaml.Event]:
     found = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     for number, event in enumerate(found):
-        if number > _MOST_EVENTS:
+        if number > _MAX_EVENTS:
             raise UnreadableConfig("it has too many entries")
         if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
             yield event
@@ -131,7 +131,7 @@ def _secret(key_type: str, seed: str) -> bytes:
 
 
 _MOST = 64
-_MOST_PARTS = 8
+_MAX_PARTS = 8
 _DEEPEST_ARCHIVE = 4
 _LONGEST = 120
 _TRUSTED = "TrustedUserCAKeys"
@@ -177,10 +177,10 @@ def cloud_init_effects(user_data: bytes) -> CloudInitEffects:
 
 
 def _apply_parts(applied: CloudInitEffects, found: list[Part]) -> None:
-    for number, part in enumerate(found[:_MOST_PARTS], 1):
+    for number, part in enumerate(found[:_MAX_PARTS], 1):
         _apply_part(applied, part, part.filename or f"part-{number:03d}")
-    if len(found) > _MOST_PARTS:
-        applied.warnings.append(f"{len(found) - _MOST_PARTS} more parts are not shown here")
+    if len(found) > _MAX_PARTS:
+        applied.warnings.append(f"{len(found) - _MAX_PARTS} more parts are not shown here")
 
 
 def _unwrapped(applied: CloudInitEffects, part: Part, depth: int = 0) -> list[Part]:

@@ -39,7 +39,7 @@ _OTHER_TYPES = frozenset(
         *(f"{each}-cert-v01@openssh.com" for each in AUTHORITY_KEY_TYPES),
     }
 )
-_LONGEST_LINE = 16384
+_MAX_LINE = 16384
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _OPTIONS = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+[ \t]+(?P<key>.+)')
 _LENGTH_BYTES = 4
@@ -71,7 +71,7 @@ def authority_key(text: str) -> str:
 
 
 def _read(text: str) -> _Line | None:
-    if len(text) > _LONGEST_LINE or _CONTROL.search(text):
+    if len(text) > _MAX_LINE or _CONTROL.search(text):
         return None
     kind, encoded, comment = [*re.split(r"[ \t]+", text, maxsplit=2), "", ""][:3]
     try:

@@ -31,7 +31,7 @@ PROVIDER_CLASS = f"{REMUDA_GROUP}/offered-as"
 
 _INTERVAL_S = 300.0
 _NOT_IN_NAME = re.compile(r"[^0-9A-Za-z_.-]+")
-_LONGEST_NAME = 63
+_MAX_NAME = 63
 
 
 def class_id(region: str, offered: str) -> str:
@@ -99,7 +99,7 @@ def _stored(region: str, offered: CloudStorageClass, provisioner: str) -> FileSt
 
 def _name(offered: CloudStorageClass) -> str:
     """Return the name of a class as a valid label value."""
-    return _NOT_IN_NAME.sub("-", offered.name)[:_LONGEST_NAME].strip("-_.") or offered.id
+    return _NOT_IN_NAME.sub("-", offered.name)[:_MAX_NAME].strip("-_.") or offered.id
 
 
 def _as_offered(desired: FileStorageClass, found: FileStorageClass) -> FileStorageClass:

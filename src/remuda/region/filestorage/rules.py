@@ -63,7 +63,7 @@ from remuda.resources.schema import Provisioning
 SYSTEM_DEFAULT = "system-default"
 """The reserved name of the policy of the default protection."""
 
-_MOST_GIB = (1 << 63) // GIB - 1
+_MAX_GIB = (1 << 63) // GIB - 1
 
 _SCHEDULES = {
     "hourly": (set(), "hourly snapshot policies must not define timeOfDay, dayOfWeek, or dayOfMonth"),
@@ -83,8 +83,8 @@ _SCHEDULES = {
 def check_size(size_gib: int) -> None:
     if size_gib < 1:
         raise Invalid("spec.sizeGiB", "size must be greater or equal to 1GiB")
-    if size_gib > _MOST_GIB:
-        raise Invalid("spec.sizeGiB", "is too large", remedy=f"request at most {_MOST_GIB}")
+    if size_gib > _MAX_GIB:
+        raise Invalid("spec.sizeGiB", "is too large", remedy=f"request at most {_MAX_GIB}")
 
 
 def check_not_smaller_than_usage(storage: FileStorage, size_gib: int) -> None:

@@ -194,7 +194,7 @@ class FileStorageService(ProjectResourceService[FileStorage, StorageRead]):
 
     async def update(self, context: Context, storage: str, body: StorageUpdate) -> FileStorage:
         async def change() -> FileStorage:
-            found = await self.find(context, "update", storage)
+            found = await self.get_authorized(context, "update", storage)
             self.reject_if_deleting(found)
             await require_unlocked(self.store, found, found.spec.operation)
             self.check_if_match(context, found)

@@ -33,8 +33,6 @@ def is_abandoned(resource: Resource) -> bool:
     return ABANDONED in resource.metadata.annotations
 
 
-ProviderType = Literal["openstack", "kubernetes", "simulated"]
-
 PartStatus = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
 """Provisioning status of one part of an object."""
 

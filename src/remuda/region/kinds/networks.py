@@ -16,7 +16,8 @@ import msgspec
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import REMUDA_GROUP, UNIKORN_GROUP, VERSION, IpRange, ProviderType
+from remuda.providers.contract.common import ProviderType
+from remuda.region.kinds.common import REMUDA_GROUP, UNIKORN_GROUP, VERSION, IpRange
 from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct

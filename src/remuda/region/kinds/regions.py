@@ -9,7 +9,8 @@ import msgspec
 
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, Cpu, Gpu, ProviderType
+from remuda.providers.contract.common import ProviderType
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, Cpu, Gpu
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind, keyed
 from remuda.store.objects import Resource, StoredStruct

@@ -13,8 +13,9 @@ import msgspec
 from remuda.kernel.conditions import find_condition, find_true
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
+from remuda.providers.contract.common import ProviderType
 from remuda.reconcile.status import unsettled_index
-from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, PartStatus, ProviderType
+from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, PartStatus
 from remuda.resources.conventions import API_VERSION, IDENTITY, REGION, UNINDEXED, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct

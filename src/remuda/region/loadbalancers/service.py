@@ -135,7 +135,7 @@ class LoadBalancers(ProjectResourceService[LoadBalancer, BalancerRead]):
         """Replace the writable fields of a load balancer."""
 
         async def change() -> LoadBalancer:
-            found = await self.find(context, "update", balancer)
+            found = await self.get_authorized(context, "update", balancer)
             if found.is_deleting:
                 raise Invalid("load balancer", "load balancer is being deleted")
             await self.networks.get(context, network_of(found))

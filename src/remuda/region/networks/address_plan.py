@@ -23,7 +23,7 @@ from itertools import chain
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.resources.ipv4 import parse_address, parse_prefix
 
-_LONGEST_MASK = 24
+_MAX_MASK = 24
 _BITS = 32
 
 
@@ -120,8 +120,8 @@ def address_plan(network: IPv4Network, reservations: ReservedLengths | None = No
 def parse_network_prefix(text: str) -> IPv4Network:
     """Return the prefix of a new network without its host bits, or raise Malformed."""
     network = parse_prefix(text, "unable to parse IPv4 prefix")
-    if network.prefixlen > _LONGEST_MASK:
-        raise Malformed(f"minimum network prefix size is /{_LONGEST_MASK}")
+    if network.prefixlen > _MAX_MASK:
+        raise Malformed(f"minimum network prefix size is /{_MAX_MASK}")
     return network
 
 

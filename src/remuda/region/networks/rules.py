@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
 from remuda.kernel.ids import derived_id
-from remuda.providers.contract.common import Handle, network_name, tenancy_name
+from remuda.providers.contract.common import Handle, ProviderType, network_name, tenancy_name
 from remuda.quota.lifecycle import payer_of
 from remuda.quota.ports import Charge, ProjectRef, new_charge
-from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import (
     IDENTITY,
     NETWORK,

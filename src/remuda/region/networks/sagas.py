@@ -11,9 +11,9 @@ import msgspec
 from remuda.access.principal import Requester
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.saga import Step, Work
+from remuda.providers.contract.common import ProviderType
 from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.sagas import QuotaPorts, create_saga, roll_back_create
-from remuda.region.kinds.common import ProviderType
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.schema import NetworkCreate

@@ -101,7 +101,7 @@ class ServerActions:
 
     async def ssh_key(self, context: Context, server: str) -> SshKeyRead:
         """Return the private SSH key of a server that was created with one."""
-        found = await self.servers.find(context, "update", server)
+        found = await self.servers.get_authorized(context, "update", server)
         if found.spec.ssh_injection != "identityKeypair":
             raise NotFound("SSH key of the server", server)
         record = await self.store.get(OpenstackIdentity, identity_of(found))
@@ -116,7 +116,7 @@ class ServerActions:
         await self._refresh_status(found)
 
     async def _target(self, context: Context, server: str) -> tuple[Server, RegionProvider, Handle]:
-        found = await self.servers.find(context, "update", server)
+        found = await self.servers.get_authorized(context, "update", server)
         return (found, *await self._locate(found))
 
     async def _refresh_status(self, server: Server) -> None:

@@ -64,7 +64,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
         """Replace the writable fields of a server, if it has this revision. Another image rebuilds it."""
 
         async def change() -> Server:
-            found = await self.find(context, "update", server)
+            found = await self.get_authorized(context, "update", server)
             self.check_if_match(context, found)
             rules.check_revision(found, revision)
             network = await self.networks.get(context, network_of(found))
@@ -82,7 +82,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
             raise Forbidden("only a service may replace a server: update the instance that it belongs to")
 
         async def change() -> Server:
-            found = await self.find(context, "update", server)
+            found = await self.get_authorized(context, "update", server)
             self.check_if_match(context, found)
             rules.check_revision(found, revision)
             if found.spec.replacing_operation == context.operation:

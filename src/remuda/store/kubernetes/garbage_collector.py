@@ -23,7 +23,7 @@ from remuda.store.objects import HAS_CHILDREN, IN_USE, OwnerReference, Resource
 from remuda.store.readside.index import DELETING
 from remuda.store.readside.reader import Reader
 
-_FIRST_S, _LONGEST_S = 0.5, 30.0
+_FIRST_S, _MAX_S = 0.5, 30.0
 _INTERVAL_S = 60.0
 
 
@@ -41,7 +41,7 @@ class GarbageCollector:
         self._reader = reader
         self._registry: Registry = reader.registry
         self._known, self._writer, self._referrer_reader = known, writer, referrer_reader
-        self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
+        self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_MAX_S)
         self._has_work = asyncio.Event()
         self._has_work.set()
         self._has_failed = False

@@ -22,7 +22,7 @@ from remuda.store.readside.change_feed import Feed
 _PAGE = 500
 _WATCH_S = 240
 _PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 
 
 class Informer:
@@ -41,7 +41,7 @@ class Informer:
     ) -> None:
         self._api, self._mirror, self._feed = api, mirror, feed
         self._clock, self._randomness, self._silence_s = clock, randomness, silence_s
-        self._backoff = backoffs.new(first_s=_PAUSE_S, longest_s=_LONGEST_PAUSE_S)
+        self._backoff = backoffs.new(first_s=_PAUSE_S, longest_s=_MAX_PAUSE_S)
         self._is_listed = False
         """Whether the tables contain everything that the server had at the version the feed has reached."""
         self._has_missed = True

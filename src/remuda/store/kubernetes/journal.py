@@ -78,7 +78,7 @@ Sink = Callable[[Record, datetime], None]
 """Sends the records of one stream out of the store."""
 
 _ATTEMPTS = 60
-_FIRST_S, _LONGEST_S = 0.005, 0.2
+_FIRST_S, _MAX_S = 0.005, 0.2
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -211,7 +211,7 @@ class JournalLog:
         """Write a journal with more records. Usually our copy is current; after a conflict it is read again."""
         stream, subject = part[0].stream, part[0].subject
         journal = journal or self._known.find(JOURNAL, journal_name(stream, subject))
-        backoff = self._backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
+        backoff = self._backoffs.new(first_s=_FIRST_S, longest_s=_MAX_S)
         for _ in range(_ATTEMPTS):
             try:
                 if journal is None:

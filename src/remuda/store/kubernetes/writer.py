@@ -69,7 +69,7 @@ class DeliveryBarrier:
             raise Unavailable(f"{problem}: read again in a moment.") from None
 
 
-_FIRST_S, _LONGEST_S = 0.2, 30.0
+_FIRST_S, _MAX_S = 0.2, 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class RetryQueue:
     """Retries each action until the server responds, whatever the response is."""
 
     def __init__(self, backoffs: RetryTimers) -> None:
-        self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
+        self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_MAX_S)
         self._pending: list[_Retry] = []
         self._has_work = asyncio.Event()
 
@@ -118,7 +118,7 @@ class RetryQueue:
         self._pending.remove(retry)
 
 
-_FIRST_CONFLICT_S, _LONGEST_CONFLICT_S = 0.005, 0.2
+_FIRST_CONFLICT_S, _MAX_CONFLICT_S = 0.005, 0.2
 
 
 class Writer:
@@ -211,7 +211,7 @@ class Writer:
 
     async def _add_children_finalizer(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
         """Add the finalizer that makes an owner wait for its children; retry conflicts unless a version is required."""
-        backoff = self._backoffs.new(first_s=_FIRST_CONFLICT_S, longest_s=_LONGEST_CONFLICT_S)
+        backoff = self._backoffs.new(first_s=_FIRST_CONFLICT_S, longest_s=_MAX_CONFLICT_S)
         version: str | None = known.version
         while True:
             try:
