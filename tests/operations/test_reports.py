@@ -121,7 +121,7 @@ def test_every_label_value_is_there_from_the_start() -> None:
         *(f"remuda_operations_closed_total tent.pitch {phase}" for phase in ("done", "undone", "abandoned")),
         *(f"remuda_operations_open tent.pitch {phase}" for phase in ("running", "undoing", "stuck")),
         "remuda_operations_stuck_total tent.pitch",
-        *(f"remuda_operations_obstructed {obstacle}" for obstacle in OBSTACLES),
+        *(f"remuda_operations_undo_blocked {obstacle}" for obstacle in OBSTACLES),
         *(f"remuda_operation_step_failures_total tent.pitch {step}" for step in steps),
         *(f"remuda_operation_undo_failures_total tent.pitch {step}" for step in steps),
     }
@@ -168,10 +168,10 @@ def test_what_cannot_be_undone_here_is_shown_as_long_as_it_is_so() -> None:
     registry, sagas = CollectorRegistry(), Sagas([PITCH])
     metrics = Metrics(sagas, registry)
     metrics.obstructed({"one": "unreadable", "two": "unreadable"}, sagas)
-    assert samples(registry)["remuda_operations_obstructed unreadable"] == 2
+    assert samples(registry)["remuda_operations_undo_blocked unreadable"] == 2
     metrics.obstructed({"one": "unknown_saga"}, sagas)
-    assert samples(registry)["remuda_operations_obstructed unreadable"] == 0
-    assert samples(registry)["remuda_operations_obstructed unknown_saga"] == 1
+    assert samples(registry)["remuda_operations_undo_blocked unreadable"] == 0
+    assert samples(registry)["remuda_operations_undo_blocked unknown_saga"] == 1
 
 
 def test_services_of_one_process_count_together_what_none_of_them_can_undo() -> None:
@@ -180,7 +180,7 @@ def test_services_of_one_process_count_together_what_none_of_them_can_undo() -> 
 
     def shown() -> dict[str, float]:
         found = samples(registry)
-        return {each: found[f"remuda_operations_obstructed {each}"] for each in OBSTACLES}
+        return {each: found[f"remuda_operations_undo_blocked {each}"] for each in OBSTACLES}
 
     metrics.obstructed({"garbled": "unreadable", "of other": "unknown_saga", "old": "unknown_saga"}, one)
     metrics.obstructed({"garbled": "unreadable", "of one": "unknown_saga", "old": "unknown_saga"}, other)

@@ -9,13 +9,7 @@ from remuda.access.principal import Context
 from remuda.compute.names import REGION, REGIONS, permission
 from remuda.compute.ports import RegionClient
 from remuda.http.routes import AnyRoute, Route
-from remuda.resources.schema import (
-    FlavorRead,
-    ImageRead,
-    OrganizationPath,
-    OrganizationRegionPath,
-    RegionRead,
-)
+from remuda.resources.schema import FlavorRead, ImageRead, OrganizationPath, OrganizationRegionPath, RegionRead
 
 _KUBERNETES = "kubernetes"
 

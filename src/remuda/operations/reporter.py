@@ -179,7 +179,7 @@ class Metrics(Reporter):
             "remuda_operation_undo_failures", "Undos that failed.", ["saga", "step"], registry=registry
         )
         self._obstructed = Gauge(
-            "remuda_operations_obstructed",
+            "remuda_operations_undo_blocked",
             "Open operations that this process cannot undo.",
             ["obstacle"],
             registry=registry,

@@ -22,13 +22,7 @@ from remuda.compute.instances.convergence import (
     ServerCreation,
     cleanup_guard,
 )
-from remuda.compute.instances.rules import (
-    charge_of,
-    has_surplus_quota,
-    message_of,
-    reason_of,
-    with_surplus,
-)
+from remuda.compute.instances.rules import charge_of, has_surplus_quota, message_of, reason_of, with_surplus
 from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked, is_ambiguous
 from remuda.compute.instances.status import REPORT_AFTER
 from remuda.compute.kinds import INSTANCE, ComputeInstance

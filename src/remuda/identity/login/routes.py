@@ -6,24 +6,13 @@ from typing import Any
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.http.routes import AnyRoute, Call, Method, Route
 from remuda.http.schema import Nothing
+from remuda.identity.login import schema
 from remuda.identity.login.account_pages import UPDATE_USERS, AccountPage, PasswordPages
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.login.schema import (
-    AccountForm,
-    CallbackQuery,
-    DeviceForm,
-    DeviceQuery,
-    LoginForm,
-    LogoutRequest,
-    PasswordForm,
-    PasswordLinkRead,
-    PasswordLinkWrite,
-    PasswordQuery,
-)
 
 _AUTHORIZATION, _LOGOUT = "/oauth2/v2/authorization", "/oauth2/v2/logout"
 _DEVICE, _PASSWORD = "/oauth2/v2/device", "/oauth2/v2/password"
@@ -47,8 +36,8 @@ Action = Callable[[Any, BrowserRequest, Any], Awaitable[HtmlPage | Redirect]]
 
 
 async def make_password_link(
-    passwords: PasswordPages, call: Call[Nothing, Nothing, PasswordLinkWrite]
-) -> PasswordLinkRead:
+    passwords: PasswordPages, call: Call[Nothing, Nothing, schema.PasswordLinkWrite]
+) -> schema.PasswordLinkRead:
     """Create a link that sets a password once."""
     return await passwords.make_link(call.context, call.body.subject)
 
@@ -87,16 +76,16 @@ def _show_account(pages: AccountPage, request: BrowserRequest, _query: Nothing) 
 ROUTES: list[AnyRoute] = [
     _page("GET", _AUTHORIZATION, "authorize", LoginPages, LoginPages.authorize, AuthorizationRequest),
     _page("POST", _AUTHORIZATION, "authorize_by_form", LoginPages, LoginPages.authorize, AuthorizationRequest),
-    _page("POST", "/oauth2/v2/login", "log_in", LoginPages, LoginPages.login, LoginForm, 401),
-    _page("GET", "/oidc/callback", "complete_login", LoginPages, LoginPages.callback, CallbackQuery, 403),
+    _page("POST", "/oauth2/v2/login", "log_in", LoginPages, LoginPages.login, schema.LoginForm, 401),
+    _page("GET", "/oidc/callback", "complete_login", LoginPages, LoginPages.callback, schema.CallbackQuery, 403),
     _page("GET", ACCOUNT, "show_account", AccountPage, _show_account, Nothing),
-    _page("POST", ACCOUNT, "change_account", AccountPage, AccountPage.change, AccountForm),
-    _page("GET", _LOGOUT, "log_out", LogoutPages, LogoutPages.log_out, LogoutRequest),
-    _page("POST", _LOGOUT, "log_out_by_form", LogoutPages, LogoutPages.log_out, LogoutRequest),
-    _page("GET", _DEVICE, "show_device", DevicePage, DevicePage.show, DeviceQuery),
-    _page("POST", _DEVICE, "connect_device", DevicePage, DevicePage.submit, DeviceForm),
-    _page("GET", _PASSWORD, "show_password", PasswordPages, PasswordPages.show, PasswordQuery),
-    _page("POST", _PASSWORD, "choose_password", PasswordPages, PasswordPages.choose, PasswordForm, 401),
+    _page("POST", ACCOUNT, "change_account", AccountPage, AccountPage.change, schema.AccountForm),
+    _page("GET", _LOGOUT, "log_out", LogoutPages, LogoutPages.log_out, schema.LogoutRequest),
+    _page("POST", _LOGOUT, "log_out_by_form", LogoutPages, LogoutPages.log_out, schema.LogoutRequest),
+    _page("GET", _DEVICE, "show_device", DevicePage, DevicePage.show, schema.DeviceQuery),
+    _page("POST", _DEVICE, "connect_device", DevicePage, DevicePage.submit, schema.DeviceForm),
+    _page("GET", _PASSWORD, "show_password", PasswordPages, PasswordPages.show, schema.PasswordQuery),
+    _page("POST", _PASSWORD, "choose_password", PasswordPages, PasswordPages.choose, schema.PasswordForm, 401),
     Route(
         method="POST",
         path="/api/v1/passwords",
@@ -104,8 +93,8 @@ ROUTES: list[AnyRoute] = [
         summary="Create a link with which a user can set a password once",
         scope="everywhere",
         permission=UPDATE_USERS,
-        body_type=PasswordLinkWrite,
-        response_type=PasswordLinkRead,
+        body_type=schema.PasswordLinkWrite,
+        response_type=schema.PasswordLinkRead,
         success=201,
         errors=(404,),
         has_secret=True,

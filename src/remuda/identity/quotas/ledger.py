@@ -285,9 +285,7 @@ class Ledger:
         for _ in range(MAX_ATTEMPTS):
             try:
                 record, allocation = await self.writer.write(
-                    organization,
-                    lambda record: self._validation.release(record, name, fencing_token, check),
-                    key=name,
+                    organization, lambda record: self._validation.release(record, name, fencing_token, check), key=name
                 )
             except Conflict:
                 continue

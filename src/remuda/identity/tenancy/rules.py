@@ -20,17 +20,7 @@ from remuda.identity.kinds.tenancy import (
     ProviderOptions,
     TenancyStatus,
 )
-from remuda.identity.tenancy.schema import (
-    OrganizationRead,
-    OrganizationSpecWire,
-    OrganizationWrite,
-    ProjectRead,
-    ProjectSpecWire,
-    ProjectWrite,
-    ProviderRead,
-    ProviderSpecWire,
-    ProviderWrite,
-)
+from remuda.identity.tenancy import schema
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
@@ -53,7 +43,7 @@ _HOSTNAME = re.compile(rf"({_LABEL}\.)+(?=[0-9-]*[a-z]){_LABEL}")
 """At least two labels, of which the last is not a number: otherwise it is an IP address."""
 
 
-def check_organization(requested: OrganizationSpecWire) -> None:
+def check_organization(requested: schema.OrganizationSpecWire) -> None:
     """Raise Invalid for an incomplete domain. Callers check that its provider exists and that it is free."""
     if requested.organization_type == "adhoc":
         return
@@ -69,7 +59,7 @@ def check_organization(requested: OrganizationSpecWire) -> None:
         raise Invalid("spec.domain", "is not a host name", remedy="write it as example.com")
 
 
-def new_organization(name: str, requested: OrganizationWrite, principal: Principal) -> Organization:
+def new_organization(name: str, requested: schema.OrganizationWrite, principal: Principal) -> Organization:
     """Return a new organization. It is its own payer, unless the caller names one."""
     payer = principal if principal.organization is not None else principal.with_payer(name, None)
     metadata = new_metadata(name, requested.metadata, payer, labels={}, finalizers=(CONTROLLER_FINALIZER,))
@@ -78,14 +68,16 @@ def new_organization(name: str, requested: OrganizationWrite, principal: Princip
 
 
 def updated_organization(
-    organization: Organization, requested: OrganizationWrite, principal: Principal, now: datetime
+    organization: Organization, requested: schema.OrganizationWrite, principal: Principal, now: datetime
 ) -> Organization:
     metadata = changed_metadata(organization.metadata, requested.metadata, principal.subject, now)
     tags = replaced_tags(organization.spec.tags, stored_tags(requested.metadata), principal)
     return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, requested.spec, tags))
 
 
-def _organization_spec(stored: OrganizationSpec, spec: OrganizationSpecWire, tags: tuple[Tag, ...]) -> OrganizationSpec:
+def _organization_spec(
+    stored: OrganizationSpec, spec: schema.OrganizationSpecWire, tags: tuple[Tag, ...]
+) -> OrganizationSpec:
     """Return the stored spec. Without a domain, nothing that belongs to one is kept."""
     if spec.organization_type == "adhoc":
         return OrganizationSpec(pause=stored.pause, tags=tags)
@@ -100,7 +92,7 @@ def _organization_spec(stored: OrganizationSpec, spec: OrganizationSpecWire, tag
     )
 
 
-def new_project(name: str, organization: Organization, requested: ProjectWrite, principal: Principal) -> Project:
+def new_project(name: str, organization: Organization, requested: schema.ProjectWrite, principal: Principal) -> Project:
     where = {ORGANIZATION_LABEL: organization.name}
     metadata = new_metadata(name, requested.metadata, principal, labels=where, finalizers=(CONTROLLER_FINALIZER,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
@@ -108,21 +100,21 @@ def new_project(name: str, organization: Organization, requested: ProjectWrite, 
     return Project(metadata=metadata, spec=ProjectSpec(group_ids=each_once(requested.spec.group_ids), tags=tags))
 
 
-def updated_project(project: Project, requested: ProjectWrite, principal: Principal, now: datetime) -> Project:
+def updated_project(project: Project, requested: schema.ProjectWrite, principal: Principal, now: datetime) -> Project:
     metadata = changed_metadata(project.metadata, requested.metadata, principal.subject, now)
     tags = replaced_tags(project.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(project.spec, group_ids=each_once(requested.spec.group_ids), tags=tags)
     return replace(project, metadata=metadata, spec=spec)
 
 
-def read_organization(organization: Organization) -> OrganizationRead:
+def read_organization(organization: Organization) -> schema.OrganizationRead:
     metadata = read_metadata(organization.metadata, organization.spec.tags, _current_conditions(organization.status))
-    return OrganizationRead(metadata=metadata, spec=_organization_spec_wire(organization.spec))
+    return schema.OrganizationRead(metadata=metadata, spec=_organization_spec_wire(organization.spec))
 
 
-def read_project(project: Project) -> ProjectRead:
+def read_project(project: Project) -> schema.ProjectRead:
     metadata = read_organization_metadata(project.metadata, project.spec.tags, _current_conditions(project.status))
-    return ProjectRead(metadata=metadata, spec=ProjectSpecWire(group_ids=project.spec.group_ids))
+    return schema.ProjectRead(metadata=metadata, spec=schema.ProjectSpecWire(group_ids=project.spec.group_ids))
 
 
 def _current_conditions(status: TenancyStatus) -> tuple[Condition, ...]:
@@ -130,21 +122,21 @@ def _current_conditions(status: TenancyStatus) -> tuple[Condition, ...]:
     return tuple(replace(each, observed_generation=None) for each in status.conditions)
 
 
-def writable_organization(organization: Organization) -> OrganizationWrite:
+def writable_organization(organization: Organization) -> schema.OrganizationWrite:
     metadata = writable_metadata(organization.metadata, organization.spec.tags)
-    return OrganizationWrite(metadata=metadata, spec=_organization_spec_wire(organization.spec))
+    return schema.OrganizationWrite(metadata=metadata, spec=_organization_spec_wire(organization.spec))
 
 
-def writable_project(project: Project) -> ProjectWrite:
+def writable_project(project: Project) -> schema.ProjectWrite:
     metadata = writable_metadata(project.metadata, project.spec.tags)
-    return ProjectWrite(metadata=metadata, spec=ProjectSpecWire(group_ids=project.spec.group_ids))
+    return schema.ProjectWrite(metadata=metadata, spec=schema.ProjectSpecWire(group_ids=project.spec.group_ids))
 
 
-def _organization_spec_wire(spec: OrganizationSpec) -> OrganizationSpecWire:
+def _organization_spec_wire(spec: OrganizationSpec) -> schema.OrganizationSpecWire:
     if not spec.domain:
-        return OrganizationSpecWire(organization_type="adhoc")
+        return schema.OrganizationSpecWire(organization_type="adhoc")
     google = spec.provider_options.google if spec.provider_options else None
-    return OrganizationSpecWire(
+    return schema.OrganizationSpecWire(
         organization_type="domain",
         domain=spec.domain,
         provider_scope=spec.provider_scope or None,
@@ -180,7 +172,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def new_provider(
-    name: str, organization: Organization, requested: ProviderWrite, principal: Principal
+    name: str, organization: Organization, requested: schema.ProviderWrite, principal: Principal
 ) -> OAuth2Provider:
     metadata = new_metadata(name, requested.metadata, principal, labels={ORGANIZATION_LABEL: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
@@ -189,14 +181,14 @@ def new_provider(
 
 
 def updated_provider(
-    provider: OAuth2Provider, requested: ProviderWrite, principal: Principal, now: datetime
+    provider: OAuth2Provider, requested: schema.ProviderWrite, principal: Principal, now: datetime
 ) -> OAuth2Provider:
     metadata = changed_metadata(provider.metadata, requested.metadata, principal.subject, now)
     tags = replaced_tags(provider.spec.tags, stored_tags(requested.metadata), principal)
     return replace(provider, metadata=metadata, spec=_spec(provider.spec, requested.spec, tags))
 
 
-def _spec(stored: OAuth2ProviderSpec, spec: ProviderSpecWire, tags: tuple[Tag, ...]) -> OAuth2ProviderSpec:
+def _spec(stored: OAuth2ProviderSpec, spec: schema.ProviderSpecWire, tags: tuple[Tag, ...]) -> OAuth2ProviderSpec:
     return replace(
         stored,
         issuer=spec.issuer,
@@ -207,7 +199,7 @@ def _spec(stored: OAuth2ProviderSpec, spec: ProviderSpecWire, tags: tuple[Tag, .
     )
 
 
-def _secret(stored: OAuth2ProviderSpec, requested: ProviderSpecWire) -> Secret | None:
+def _secret(stored: OAuth2ProviderSpec, requested: schema.ProviderSpecWire) -> Secret | None:
     """Return the new secret. One that was left out stays, but is not sent to another issuer."""
     given = requested.client_secret
     if given is None:
@@ -215,23 +207,23 @@ def _secret(stored: OAuth2ProviderSpec, requested: ProviderSpecWire) -> Secret |
     return given if given.reveal() else None
 
 
-def read_provider(provider: OAuth2Provider) -> ProviderRead:
+def read_provider(provider: OAuth2Provider) -> schema.ProviderRead:
     """Return the response for a provider, without its secret."""
     metadata = replace(provider.metadata, labels={ORGANIZATION_LABEL: "", **provider.metadata.labels})
-    return ProviderRead(
+    return schema.ProviderRead(
         metadata=read_organization_metadata(metadata, provider.spec.tags), spec=_spec_wire(provider.spec)
     )
 
 
-def writable_provider(provider: OAuth2Provider) -> ProviderWrite:
-    return ProviderWrite(
+def writable_provider(provider: OAuth2Provider) -> schema.ProviderWrite:
+    return schema.ProviderWrite(
         metadata=writable_metadata(provider.metadata, provider.spec.tags), spec=_spec_wire(provider.spec)
     )
 
 
-def _spec_wire(spec: OAuth2ProviderSpec) -> ProviderSpecWire:
+def _spec_wire(spec: OAuth2ProviderSpec) -> schema.ProviderSpecWire:
     known = None if spec.type == "custom" else spec.type
-    return ProviderSpecWire(issuer=spec.issuer, client_id=spec.client_id, type=known)
+    return schema.ProviderSpecWire(issuer=spec.issuer, client_id=spec.client_id, type=known)
 
 
 PROVIDER_VIEW = etag_view(read_provider, writable_provider)

@@ -28,17 +28,7 @@ from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, ORGANIZATION, PR
 from remuda.identity.kinds.users import Group, OrganizationUser, user_id
 from remuda.identity.lookups import find_active_user
 from remuda.identity.names import permission
-from remuda.identity.tenancy import rules
-from remuda.identity.tenancy.schema import (
-    OrganizationQuery,
-    OrganizationRead,
-    OrganizationSpecWire,
-    OrganizationWrite,
-    ProjectRead,
-    ProjectWrite,
-    ProviderRead,
-    ProviderWrite,
-)
+from remuda.identity.tenancy import rules, schema
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import is_id
@@ -52,14 +42,14 @@ from remuda.store.logs import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Organizations(ResourceService[Organization, OrganizationRead]):
+class Organizations(ResourceService[Organization, schema.OrganizationRead]):
     """Service of organizations."""
 
     kind, endpoint, view, noun = ORGANIZATION, "identity:organizations", rules.ORGANIZATION_VIEW, "organization"
 
     clock: Clock
 
-    async def _list_by_name(self, context: Context, visible: frozenset[str]) -> Rendered[list[OrganizationRead]]:
+    async def _list_by_name(self, context: Context, visible: frozenset[str]) -> Rendered[list[schema.OrganizationRead]]:
         """Return the organizations with these ids, without deleted ones that a membership still names."""
         version = (await self.store.list_names(Organization, limit=1)).version
         found = []
@@ -71,8 +61,8 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
         return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": cursor})
 
     async def list(
-        self, context: Context, query: OrganizationQuery
-    ) -> Collection[Organization, list[OrganizationRead]] | Rendered[list[OrganizationRead]]:
+        self, context: Context, query: schema.OrganizationQuery
+    ) -> Collection[Organization, list[schema.OrganizationRead]] | Rendered[list[schema.OrganizationRead]]:
         """Return the organizations of the caller, or all. A few are read one by one, by name."""
         visible = await self._visible_to(context, query.email)
         if query.watch and query.email is not None:
@@ -85,7 +75,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
             return Collection(store=self.store, kind=Organization, view=self.view, visible=is_visible)
         return await self._list_by_name(context, visible)
 
-    async def create(self, context: Context, body: OrganizationWrite) -> Organization:
+    async def create(self, context: Context, body: schema.OrganizationWrite) -> Organization:
         """Create an organization, named after the request, so that repeating the request creates no second one."""
         require_everywhere(context.principal, Permission(self.endpoint, "create"))
         await self._check(context.operation, body)
@@ -94,7 +84,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
     async def get(self, context: Context, organization: str) -> Organization:
         return await self._find(context, "read", organization)
 
-    async def update(self, context: Context, organization: str, body: OrganizationWrite) -> None:
+    async def update(self, context: Context, organization: str, body: schema.OrganizationWrite) -> None:
         async def changed(found: Organization) -> Organization:
             await self._check(organization, body)
             return rules.updated_organization(found, body, context.principal, self.clock.now())
@@ -141,7 +131,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
         page = await self.store.list(OrganizationUser, labels={USER: user})
         return frozenset(organization_of(membership) for membership in page.items)
 
-    async def _check(self, organization: str, body: OrganizationWrite) -> None:
+    async def _check(self, organization: str, body: schema.OrganizationWrite) -> None:
         """Raise Invalid for an invalid request. The controller ensures one owner of a domain; this reports it early."""
         check_tags(body.metadata.tags)
         rules.check_organization(body.spec)
@@ -149,7 +139,7 @@ class Organizations(ResourceService[Organization, OrganizationRead]):
             await self._check_provider(organization, body.spec)
             await self._check_domain(organization, folded(body.spec.domain))
 
-    async def _check_provider(self, organization: str, requested: OrganizationSpecWire) -> None:
+    async def _check_provider(self, organization: str, requested: schema.OrganizationSpecWire) -> None:
         owner = None if requested.provider_scope == "global" else organization
         if await find_in(self.store, OAuth2Provider, requested.provider_id, owner) is None:
             raise Invalid(
@@ -171,19 +161,19 @@ _REFERENCES = "identity:projects/references"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Projects(OrganizationResourceService[Project, ProjectRead]):
+class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
     """Service of projects."""
 
     kind, endpoint, view, noun = PROJECT, "identity:projects", rules.PROJECT_VIEW, "project"
 
     clock: Clock
 
-    def list_all(self, context: Context) -> Collection[Project, list[ProjectRead]]:
+    def list_all(self, context: Context) -> Collection[Project, list[schema.ProjectRead]]:
         """Return the projects of all organizations, to callers who may read every one of them."""
         require_everywhere(context.principal, Permission(self.endpoint, "read"))
         return Collection(store=self.store, kind=Project, view=self.view)
 
-    async def list(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
+    async def list(self, context: Context, organization: str) -> Collection[Project, list[schema.ProjectRead]]:
         """Return the projects of an organization that the caller may read. There may be none, which is not an error."""
         read_permission, principal = Permission(self.endpoint, "read"), context.principal
         require_organization_access(principal, read_permission, organization)
@@ -200,7 +190,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
             visible=None if _is_allowed_in_all(context, read_permission, organization) else is_visible,
         )
 
-    async def create(self, context: Context, organization: str, body: ProjectWrite) -> Project:
+    async def create(self, context: Context, organization: str, body: schema.ProjectWrite) -> Project:
         """Create a project, named after the request, so that repeating the request creates no second one."""
         self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
@@ -210,7 +200,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
     async def get(self, context: Context, organization: str, project: str) -> Project:
         return await self.get_authorized(context, "read", organization, project)
 
-    async def update(self, context: Context, organization: str, project: str, body: ProjectWrite) -> None:
+    async def update(self, context: Context, organization: str, project: str, body: schema.ProjectWrite) -> None:
         async def changed(found: Project) -> Project:
             await self._check(organization, body)
             return rules.updated_project(found, body, context.principal, self.clock.now())
@@ -244,7 +234,7 @@ class Projects(OrganizationResourceService[Project, ProjectRead]):
         require_in_project(context.principal, needed, organization, project)
         return await get_in(self.store, Project, project, organization)
 
-    async def _check(self, organization: str, body: ProjectWrite) -> None:
+    async def _check(self, organization: str, body: schema.ProjectWrite) -> None:
         check_tags(body.metadata.tags)
         for group in body.spec.group_ids:
             if not await self._has_group(organization, group):
@@ -264,31 +254,31 @@ def _is_allowed_in_all(context: Context, read_permission: Permission, organizati
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrganizationProviders(OrganizationResourceService[OAuth2Provider, ProviderRead]):
+class OrganizationProviders(OrganizationResourceService[OAuth2Provider, schema.ProviderRead]):
     """Service of OAuth2 providers."""
 
     kind, endpoint, view, noun = OAUTH2_PROVIDER, "identity:oauth2providers", rules.PROVIDER_VIEW, "provider"
 
     clock: Clock
 
-    def list_platform(self) -> Collection[OAuth2Provider, list[ProviderRead]]:
+    def list_platform(self) -> Collection[OAuth2Provider, list[schema.ProviderRead]]:
         """Return the global providers at which this service is a client, so that users can log in."""
         return Collection(store=self.store, kind=OAuth2Provider, view=self.view, index=("platform", "login"))
 
-    async def list(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
+    async def list(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[schema.ProviderRead]]:
         self.authorize(context, "read", organization)
         await self.store.get(Organization, organization)
         where = {ORGANIZATION_LABEL: organization}
         return Collection(store=self.store, kind=OAuth2Provider, view=self.view, labels=where)
 
-    async def create(self, context: Context, organization: str, body: ProviderWrite) -> OAuth2Provider:
+    async def create(self, context: Context, organization: str, body: schema.ProviderWrite) -> OAuth2Provider:
         """Create a provider, named after the request, so that repeating the request creates no second one."""
         self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
         _check(body)
         return await self.insert(context, rules.new_provider(context.operation, owner, body, context.principal))
 
-    async def update(self, context: Context, organization: str, provider: str, body: ProviderWrite) -> None:
+    async def update(self, context: Context, organization: str, provider: str, body: schema.ProviderWrite) -> None:
         async def changed(found: OAuth2Provider) -> OAuth2Provider:
             _check(body)
             return rules.updated_provider(found, body, context.principal, self.clock.now())
@@ -296,6 +286,6 @@ class OrganizationProviders(OrganizationResourceService[OAuth2Provider, Provider
         await self.update_with(context, organization, provider, changed)
 
 
-def _check(body: ProviderWrite) -> None:
+def _check(body: schema.ProviderWrite) -> None:
     check_tags(body.metadata.tags)
     rules.check_issuer(body.spec.issuer)

@@ -6,18 +6,8 @@ from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import Nothing
 from remuda.identity.names import ORGANIZATION, permission
+from remuda.identity.users import schema
 from remuda.identity.users.groups import GROUPS, Groups
-from remuda.identity.users.schema import (
-    AccountPath,
-    AccountRead,
-    AccountWrite,
-    GroupPath,
-    GroupRead,
-    GroupWrite,
-    UserPath,
-    UserRead,
-    UserWrite,
-)
 from remuda.identity.users.service import ACCOUNTS, USERS, Accounts, Users
 from remuda.resources.schema import OrganizationPath
 
@@ -25,16 +15,16 @@ ROUTES: list[AnyRoute] = [
     *crud(
         Users,
         path=f"{ORGANIZATION}/{USERS}",
-        item=UserPath,
+        item=schema.UserPath,
         parent=OrganizationPath,
         name="user",
         noun="a user",
         scope="organization",
         permission=partial(permission, USERS),
         query=Nothing,
-        create=UserWrite,
-        update=UserWrite,
-        read=UserRead,
+        create=schema.UserWrite,
+        update=schema.UserWrite,
+        read=schema.UserRead,
         without=("get",),
         accepted=(),
         is_conditional=False,
@@ -49,16 +39,16 @@ ROUTES: list[AnyRoute] = [
     *crud(
         Accounts,
         path=f"{ORGANIZATION}/{ACCOUNTS}",
-        item=AccountPath,
+        item=schema.AccountPath,
         parent=OrganizationPath,
         name="service_account",
         noun="a service account",
         scope="organization",
         permission=partial(permission, ACCOUNTS),
         query=Nothing,
-        create=AccountWrite,
-        update=AccountWrite,
-        read=AccountRead,
+        create=schema.AccountWrite,
+        update=schema.AccountWrite,
+        read=schema.AccountRead,
         without=("get",),
         accepted=(),
         is_conditional=False,
@@ -79,8 +69,8 @@ ROUTES: list[AnyRoute] = [
         description="A service account may do this to itself without the permission.",
         scope="organization",
         permission=permission(ACCOUNTS, "update"),
-        path_type=AccountPath,
-        response_type=AccountRead,
+        path_type=schema.AccountPath,
+        response_type=schema.AccountRead,
         has_secret=True,
         service=Accounts,
         calls=Accounts.rotate,
@@ -88,15 +78,15 @@ ROUTES: list[AnyRoute] = [
     *crud(
         Groups,
         path=f"{ORGANIZATION}/{GROUPS}",
-        item=GroupPath,
+        item=schema.GroupPath,
         parent=OrganizationPath,
         name="group",
         noun="a group",
         scope="organization",
         permission=partial(permission, GROUPS),
-        create=GroupWrite,
-        update=GroupWrite,
-        read=GroupRead,
+        create=schema.GroupWrite,
+        update=schema.GroupWrite,
+        read=schema.GroupRead,
         accepted=(),
         summaries={"list": "List the groups of an organization", "update": "Update a group and its members"},
     ),

@@ -17,24 +17,7 @@ from remuda.providers.contract.common import Handle, storage_name
 from remuda.quota.lifecycle import payer_of
 from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef, new_charge
-from remuda.region.filestorage.schema import (
-    AttachmentStatusRead,
-    AttachmentsWire,
-    ClassRead,
-    ClassSpecRead,
-    NfsWire,
-    PolicyStatusRead,
-    PolicyWire,
-    RetentionWire,
-    ScheduleWire,
-    StorageCreate,
-    StorageRead,
-    StorageSpecWire,
-    StorageStatusRead,
-    StorageTypeWire,
-    StorageUpdate,
-    UsageRead,
-)
+from remuda.region.filestorage import schema
 from remuda.region.kinds.common import GIB, IpRange, gib_of
 from remuda.region.kinds.filestorage import (
     FILE_STORAGE,
@@ -94,7 +77,7 @@ def check_not_smaller_than_usage(storage: FileStorage, size_gib: int) -> None:
         raise Invalid("spec.sizeGiB", "is less than the space in use", remedy=f"request at least {least}")
 
 
-def check_policies(policies: Sequence[PolicyWire]) -> None:
+def check_policies(policies: Sequence[schema.PolicyWire]) -> None:
     """Raise Invalid for policies that are not possible, or not unique."""
     observed = set()
     for policy in policies:
@@ -106,7 +89,7 @@ def check_policies(policies: Sequence[PolicyWire]) -> None:
         observed.add(policy.name)
 
 
-def _check_schedule(schedule: ScheduleWire) -> None:
+def _check_schedule(schedule: schema.ScheduleWire) -> None:
     required, message = _SCHEDULES[schedule.interval]
     given = {name for name in ("time_of_day", "day_of_week", "day_of_month") if getattr(schedule, name) is not None}
     if given != required:
@@ -137,7 +120,7 @@ def charge_of(storage: FileStorage) -> Charge:
 
 
 def new_storage(
-    storage: str, requested: StorageCreate, attachments: Sequence[Attachment], by: Principal, *, operation: str
+    storage: str, requested: schema.StorageCreate, attachments: Sequence[Attachment], by: Principal, *, operation: str
 ) -> FileStorage:
     """Return the object of new file storage, which was validated before."""
     spec = requested.spec
@@ -159,7 +142,11 @@ def new_storage(
 
 
 def changed_storage(
-    storage: FileStorage, requested: StorageUpdate, attachments: Sequence[Attachment], by: Principal, now: datetime
+    storage: FileStorage,
+    requested: schema.StorageUpdate,
+    attachments: Sequence[Attachment],
+    by: Principal,
+    now: datetime,
 ) -> FileStorage:
     before, spec = storage.spec, requested.spec
     is_protected = _default_protection(spec, default=has_default_protection(storage))
@@ -190,12 +177,12 @@ def storage_handle(storage: FileStorage) -> Handle:
     return Handle("", storage_name(storage.name, storage.uid))
 
 
-def _default_protection(requested: StorageSpecWire, *, default: bool) -> bool:
+def _default_protection(requested: schema.StorageSpecWire, *, default: bool) -> bool:
     enabled = requested.default_snapshot_protection_enabled
     return default if isinstance(enabled, msgspec.UnsetType) else enabled
 
 
-def _policies(requested: StorageSpecWire, before: tuple[SnapshotPolicy, ...]) -> tuple[SnapshotPolicy, ...]:
+def _policies(requested: schema.StorageSpecWire, before: tuple[SnapshotPolicy, ...]) -> tuple[SnapshotPolicy, ...]:
     policies = requested.snapshot_policies
     return before if isinstance(policies, msgspec.UnsetType) else tuple(map(_stored_policy, policies))
 
@@ -204,7 +191,7 @@ def _stored_policies(policies: tuple[SnapshotPolicy, ...], *, is_protected: bool
     return (*policies, _DEFAULT_POLICY) if is_protected else policies
 
 
-def _stored_policy(requested: PolicyWire) -> SnapshotPolicy:
+def _stored_policy(requested: schema.PolicyWire) -> SnapshotPolicy:
     schedule = requested.schedule
     return SnapshotPolicy(
         name=requested.name,
@@ -218,7 +205,7 @@ def _stored_policy(requested: PolicyWire) -> SnapshotPolicy:
     )
 
 
-def _stored_nfs(requested: StorageSpecWire) -> Nfs:
+def _stored_nfs(requested: schema.StorageSpecWire) -> Nfs:
     nfs = requested.storage_type.nfs
     return Nfs() if isinstance(nfs, msgspec.UnsetType) else Nfs(root_squash=nfs.root_squash)
 
@@ -231,26 +218,26 @@ _STATUS: dict[str, Provisioning] = {
 }
 
 
-def writable_storage(storage: FileStorage) -> StorageUpdate:
+def writable_storage(storage: FileStorage) -> schema.StorageUpdate:
     spec = storage.spec
-    return StorageUpdate(
+    return schema.StorageUpdate(
         metadata=writable_metadata(storage.metadata, spec.tags),
-        spec=StorageSpecWire(
+        spec=schema.StorageSpecWire(
             size_gib=gib_of(spec.size),
-            storage_type=StorageTypeWire(nfs=NfsWire(root_squash=(spec.nfs or Nfs()).root_squash)),
-            attachments=AttachmentsWire(network_ids=tuple(each.network_id for each in spec.attachments)),
+            storage_type=schema.StorageTypeWire(nfs=schema.NfsWire(root_squash=(spec.nfs or Nfs()).root_squash)),
+            attachments=schema.AttachmentsWire(network_ids=tuple(each.network_id for each in spec.attachments)),
             default_snapshot_protection_enabled=has_default_protection(storage),
             snapshot_policies=tuple(map(_read_policy, user_policies(storage))),
         ),
     )
 
 
-def read_storage(storage: FileStorage) -> StorageRead:
+def read_storage(storage: FileStorage) -> schema.StorageRead:
     spec, status = storage.spec, storage.status
-    return StorageRead(
+    return schema.StorageRead(
         metadata=read_project_metadata(storage.metadata, spec.tags, status.conditions),
         spec=writable_storage(storage).spec,
-        status=StorageStatusRead(
+        status=schema.StorageStatusRead(
             region_id=region_of(storage),
             storage_class_id=spec.storage_class_id,
             usage=_usage(status),
@@ -265,41 +252,41 @@ def parallelism_of(found: FileStorageClass) -> int:
     return found.spec.parallelism if found.spec.parallelism >= 1 else _DEFAULT_PARALLELISM
 
 
-def read_class(found: FileStorageClass) -> ClassRead:
-    return ClassRead(
+def read_class(found: FileStorageClass) -> schema.ClassRead:
+    return schema.ClassRead(
         metadata=read_metadata(found.metadata),
-        spec=ClassSpecRead(
+        spec=schema.ClassSpecRead(
             region_id=region_of(found), protocols=found.spec.protocols, parallelism=parallelism_of(found)
         ),
     )
 
 
-def _read_policy(policy: SnapshotPolicy) -> PolicyWire:
+def _read_policy(policy: SnapshotPolicy) -> schema.PolicyWire:
     schedule = policy.schedule
-    return PolicyWire(
+    return schema.PolicyWire(
         name=policy.name,
-        schedule=ScheduleWire(
+        schedule=schema.ScheduleWire(
             interval=schedule.interval,
             time_of_day=schedule.time_of_day or None,
             day_of_week=schedule.day_of_week,
             day_of_month=schedule.day_of_month,
         ),
-        retention=RetentionWire(keep=policy.retention.keep),
+        retention=schema.RetentionWire(keep=policy.retention.keep),
     )
 
 
-def _usage(status: FileStorageStatus) -> UsageRead | None:
+def _usage(status: FileStorageStatus) -> schema.UsageRead | None:
     if status.size is None:
         return None
-    return UsageRead(capacity_bytes=status.size, used_bytes=status.usage, updated_at=status.usage_timestamp)
+    return schema.UsageRead(capacity_bytes=status.size, used_bytes=status.usage, updated_at=status.usage_timestamp)
 
 
-def _read_attachment(attachment: Attachment, status: FileStorageStatus) -> AttachmentStatusRead:
+def _read_attachment(attachment: Attachment, status: FileStorageStatus) -> schema.AttachmentStatusRead:
     network, path = attachment.network_id, status.mount_path
     observed = next((each for each in status.attachments if each.network_id == network), None)
     if observed is None:
-        return AttachmentStatusRead(network_id=network, provisioning_status="pending")
-    return AttachmentStatusRead(
+        return schema.AttachmentStatusRead(network_id=network, provisioning_status="pending")
+    return schema.AttachmentStatusRead(
         network_id=network,
         provisioning_status=_STATUS.get(observed.provisioning_status, "provisioning"),
         mount_source=f"{attachment.ip_range.start_ip}:{path}" if path and attachment.ip_range is not None else "",
@@ -311,12 +298,12 @@ def _ports(found: IpRange) -> str:
     return found.start_ip if found.start_ip == found.end_ip else f"{found.start_ip}-{found.end_ip}"
 
 
-def _read_policy_status(policy: SnapshotPolicy, status: FileStorageStatus) -> PolicyStatusRead:
+def _read_policy_status(policy: SnapshotPolicy, status: FileStorageStatus) -> schema.PolicyStatusRead:
     observed = next((each for each in status.snapshot_policies if each.name == policy.name), None)
     available = None if observed is None else find_condition(observed.conditions, "Available")
     if available is None:
-        return PolicyStatusRead(name=policy.name, provisioning_status="pending")
-    return PolicyStatusRead(
+        return schema.PolicyStatusRead(name=policy.name, provisioning_status="pending")
+    return schema.PolicyStatusRead(
         name=policy.name, provisioning_status=_STATUS.get(available.reason, "provisioning"), message=available.message
     )
 

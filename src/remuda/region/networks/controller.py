@@ -250,10 +250,7 @@ def controllers(
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             hooks=QuotaHooks(
-                store=store,
-                clock=ports.clock,
-                ledger=ledger,
-                reference=lambda found: rules.reference_of(found.name),
+                store=store, clock=ports.clock, ledger=ledger, reference=lambda found: rules.reference_of(found.name)
             ),
             sources=(operation_source(created_by(store, Identity, NETWORK)),),
             settings=settings,
