@@ -12,7 +12,7 @@ from bench.region.commits import CountingLane
 from bench.report import Measure, at_most, figure
 from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import NotFound
-from remuda.quota.lifecycle import is_provisioned
+from remuda.reconcile.status import is_provisioned
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["measures"]

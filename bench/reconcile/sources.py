@@ -13,7 +13,7 @@ from bench.report import Measure, figure
 from bench.rounds import good_rate
 from remuda.reconcile.queue import Rank
 from remuda.reconcile.results import Cause
-from remuda.reconcile.sources import Source, Watcher, generation_changed, version_changed
+from remuda.reconcile.sources import Source, Watcher, intent_changed, version_changed
 from remuda.store.contract import Event, Page, Store
 
 __all__ = ["measures"]
@@ -26,7 +26,7 @@ _BEGINNING = "0"
 def measures(bed: Bed) -> Iterator[Measure]:
     """Replay a history of changes, all of which matter, and one of which only the first of each object does."""
     yield figure("changes through a source", run(_rate(bed, Source(Machine, when=version_changed))), "1/s")
-    filtered = Source(Machine, when=generation_changed)
+    filtered = Source(Machine, when=intent_changed)
     yield figure("changes through a source that skips most", run(_rate(bed, filtered)), "1/s")
 
 

@@ -9,7 +9,7 @@ from bench.bed import Bed
 from bench.loops import run
 from bench.region.environment import Environment, housed
 from bench.report import Measure, at_most, figure
-from remuda.quota.lifecycle import is_provisioned
+from remuda.reconcile.status import is_provisioned
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.executor import Done, ThreadExecutor, Work
