@@ -11,7 +11,7 @@ from bench.loops import run
 from bench.operations.saga import BUILD, BUILD_IN_VAIN, Order, Setup, operations_on, run_saga
 from bench.report import Measure, at_most
 from remuda.operations.saga import Saga
-from remuda.store.sqlite.executor import Done, ThreadExecutor, Work
+from remuda.store.sqlite.executor import BlockingCall, Done, ThreadExecutor
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["measures"]
@@ -45,6 +45,6 @@ class _CountingLane(ThreadExecutor):
 
     submitted = 0
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         self.submitted += 1
         super().submit(work, done)

@@ -12,7 +12,7 @@ from bench.report import Measure, at_most, figure
 from remuda.reconcile.status import is_provisioned
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.store.sqlite.executor import Done, ThreadExecutor, Work
+from remuda.store.sqlite.executor import BlockingCall, Done, ThreadExecutor
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["CountingLane", "measures"]
@@ -52,7 +52,7 @@ class CountingLane(ThreadExecutor):
 
     submitted = 0
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         """Count it."""
         self.submitted += 1
         super().submit(work, done)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from remuda.store.sqlite.executor import Done, Executor, Work
+from remuda.store.sqlite.executor import BlockingCall, Done, Executor
 from remuda.store.sqlite.store import SqlitePorts, SqliteStore, open_store
 from tests.kit.sample_kinds import REGISTRY, Horse, horse
 from tests.kit.simulation.store import SEALER
@@ -21,7 +21,7 @@ class AtOnce(Executor):
     def __init__(self) -> None:
         self.commits = 0
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         self.commits += 1
         work()
         asyncio.get_running_loop().call_soon(done, None)

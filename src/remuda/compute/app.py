@@ -103,7 +103,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         instances = self.running_controllers["instances"]
         monitor = monitor_of(self.ports, instances.enqueue)
-        yield "server watch", ServerWatch(self.ports, instances, monitor.orphans.suspect).run
+        yield "server watch", ServerWatch(self.ports, instances, monitor.orphans.add_suspect).run
         yield "instance watch", monitor.orphans.deleted.run
         yield "network consumer", NetworkConsumer(self.ports).run
         yield "project consumer", ProjectConsumer(self.ports).run

@@ -320,7 +320,7 @@ class Api:
             return await work(idempotency.operation(key, who=owner))
         keep, fingerprint = not endpoint.route.has_secret, inbound.fingerprint(raw)
         try:
-            return await idempotency.execute_once(key, who=owner, fingerprint=fingerprint, keep=keep, work=work)
+            return await idempotency.execute_once(key, who=owner, fingerprint=fingerprint, keep=keep, execute=work)
         except ResponseNotStored:
             if endpoint.repeat is None:
                 raise

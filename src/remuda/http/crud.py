@@ -14,10 +14,10 @@ from remuda.http.routes import AnyRoute, Route, Scope
 from remuda.http.schema import ListQuery, Nothing, Parameters
 from remuda.http.signatures import returns_nothing
 
-Operation = Literal["list", "create", "get", "update", "delete"]
+CrudOperation = Literal["list", "create", "get", "update", "delete"]
 """One of the five. It is the name of the service's method, and begins the name of the route."""
 
-_VERBS: Mapping[Operation, Verb] = {
+_VERBS: Mapping[CrudOperation, Verb] = {
     "list": "read",
     "create": "create",
     "get": "read",
@@ -43,12 +43,12 @@ def crud(
     scope: Scope = "project",
     names: str = "",
     plural_noun: str = "",
-    without: tuple[Operation, ...] = (),
-    accepted: tuple[Operation, ...] = ("update", "delete"),
+    without: tuple[CrudOperation, ...] = (),
+    accepted: tuple[CrudOperation, ...] = ("update", "delete"),
     is_conditional: bool = True,
-    summaries: Mapping[Operation, str] | None = None,
-    descriptions: Mapping[Operation, str] | None = None,
-    overrides: Mapping[Operation, Mapping[str, Any]] | None = None,
+    summaries: Mapping[CrudOperation, str] | None = None,
+    descriptions: Mapping[CrudOperation, str] | None = None,
+    overrides: Mapping[CrudOperation, Mapping[str, Any]] | None = None,
 ) -> list[AnyRoute]:
     """Return the routes of a resource, in the order list, create, get, update, delete.
 
@@ -64,7 +64,7 @@ def crud(
     many = {"path": path, "path_type": parent}
     one = {"path": f"{path}/{{{_own_parameter(item, parent)}}}", "path_type": item}
     viewed, conditional = {"response_type": read, "view": view}, {"is_conditional": is_conditional}
-    found: dict[Operation, dict[str, Any]] = {
+    found: dict[CrudOperation, dict[str, Any]] = {
         "list": {**many, "method": "GET", "summary": f"List the {plural} that the caller may see"},
         "create": {**many, **viewed, "method": "POST", "summary": f"Create {noun}", "body_type": create},
         "get": {**one, **viewed, "method": "GET", "summary": f"Read {noun}"},

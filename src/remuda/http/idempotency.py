@@ -29,7 +29,7 @@ from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.logs import Entry, Log, Record
 
-Work = Callable[[str], Awaitable[Response]]
+Execute = Callable[[str], Awaitable[Response]]
 """Executes a request under an operation id. An error that it raises releases the key."""
 
 STREAM = "idempotency"
@@ -92,19 +92,21 @@ class Idempotency:
         self._running: set[str] = set()
         self._logger = structlog.get_logger()
 
-    async def execute_once(self, key: str | None, *, who: str, fingerprint: bytes, keep: bool, work: Work) -> Response:
+    async def execute_once(
+        self, key: str | None, *, who: str, fingerprint: bytes, keep: bool, execute: Execute
+    ) -> Response:
         """Execute a request, unless it was executed or is running: then return its response, or raise an error."""
         operation, print_ = self.operation(key, who=who), hashlib.sha256(fingerprint).hexdigest()
         if key is None:
-            return await work(operation)
+            return await execute(operation)
         if await self._begin(f"{operation}/0", print_):
-            return await self._run(f"{operation}/0", print_, work(operation), keep=keep)
+            return await self._run(f"{operation}/0", print_, execute(operation), keep=keep)
         earlier = await self._follow(operation, print_)
         if isinstance(earlier, Response):
             return earlier
         if not await self._begin(earlier, print_):  # another process was faster, or its record is not visible yet
             raise InFlight(_WAIT_S)
-        return await self._run(earlier, print_, work(operation), keep=keep)
+        return await self._run(earlier, print_, execute(operation), keep=keep)
 
     def operation(self, key: str | None, *, who: str) -> str:
         """Return the operation id of an owner's key, which is always the same; without a key, a new id."""

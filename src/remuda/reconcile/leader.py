@@ -226,7 +226,7 @@ _STRIDE = 50
 """The default number of steps between pauses. The first few after a pause cost two to three times as much as the
 others, because caches of processor and kernel are cold: so pauses are few and long.
 """
-Work = Callable[[], Awaitable[None]]
+LeaderTask = Callable[[], Awaitable[None]]
 """The function that a leader-only loop calls."""
 
 
@@ -246,7 +246,7 @@ class Pace:
             await yield_to_loop()
 
 
-async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = False, **facts: str) -> None:
+async def every(period: timedelta, clock: Clock, work: LeaderTask, *, at_once: bool = False, **facts: str) -> None:
     """Call a function at an interval, for ever. Our errors are logged as warnings, with these facts."""
     pause_s = 0.0 if at_once else period.total_seconds()
     while True:
@@ -258,7 +258,7 @@ async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = 
             structlog.get_logger().warning("monitor failed", error=error.code, **facts)
 
 
-async def while_leading(leader: Leader, work: Work) -> None:
+async def while_leading(leader: Leader, work: LeaderTask) -> None:
     """Run a function while this process leads: start it at each win, and cancel it at each loss."""
     while True:
         await leader.won()

@@ -40,7 +40,7 @@ ReadT = TypeVar("ReadT")
 
 Find = Callable[[], Awaitable[ResourceT]]
 """Returns the object of a call, or raises unless the caller may change it."""
-Change = Callable[[ResourceT], Awaitable[ResourceT]]
+Update = Callable[[ResourceT], Awaitable[ResourceT]]
 """Returns what becomes of an object: itself if there is nothing to write. It raises if the request is invalid."""
 
 
@@ -63,7 +63,7 @@ class ResourceService(Generic[ResourceT, ReadT]):
         """Create an object. If the same request created it before, and its response was lost, return that one."""
         return await ensure(self.store, new, self.audit(context, new))
 
-    async def update_found(self, context: Context, find: Find[ResourceT], change: Change[ResourceT]) -> ResourceT:
+    async def update_found(self, context: Context, find: Find[ResourceT], change: Update[ResourceT]) -> ResourceT:
         """Write what `change` makes of an object that matches If-Match. Both are repeated after a conflict."""
 
         async def write() -> ResourceT:
@@ -157,7 +157,7 @@ class OrganizationResourceService(ResourceService[ResourceT, ReadT]):
         context: Context,
         organization: str,
         id: str,  # noqa: A002  the usual name
-        change: Change[ResourceT],
+        change: Update[ResourceT],
     ) -> ResourceT:
         """Write what `change` makes of an object that matches If-Match."""
         return await self.update_found(
@@ -258,7 +258,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         self,
         context: Context,
         id: str,  # noqa: A002  the usual name
-        change: Change[ResourceT],
+        change: Update[ResourceT],
         *,
         check: Callable[[ResourceT], Awaitable[object]] | None = None,
     ) -> ResourceT:

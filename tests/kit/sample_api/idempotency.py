@@ -47,7 +47,7 @@ class IdempotencyEnvironment:
     async def ask(
         self, process: Idempotency, key: str | None = "k", *, who: str = "anna", body: bytes = b"1", keep: bool = True
     ) -> Response:
-        return await process.execute_once(key, who=who, fingerprint=body, keep=keep, work=self.work)
+        return await process.execute_once(key, who=who, fingerprint=body, keep=keep, execute=self.work)
 
 
 def run_idempotency(test: Callable[[IdempotencyEnvironment], Coroutine[Any, Any, None]]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 from remuda.kernel.randomness import Randomness
-from remuda.store.sqlite.executor import Done, Work
+from remuda.store.sqlite.executor import BlockingCall, Done
 
 
 class SimExecutor:
@@ -14,9 +14,9 @@ class SimExecutor:
         self._randomness = randomness
         self._longest_s = longest_s
         self._free_at = 0.0
-        self._submitted: deque[tuple[Work, Done]] = deque()
+        self._submitted: deque[tuple[BlockingCall, Done]] = deque()
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         loop = asyncio.get_running_loop()
         started = max(loop.time(), self._free_at)
         self._free_at = started + self._randomness.uniform(0, self._longest_s)

@@ -10,7 +10,7 @@ import apsw
 from remuda.kernel.errors import StoreInaccessible
 from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
-from remuda.store.sqlite.executor import Done, Work
+from remuda.store.sqlite.executor import BlockingCall, Done
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.simulation.executor import SimExecutor
 from tests.kit.simulation.faults import FaultMenu
@@ -29,7 +29,7 @@ class SlowLane(SimExecutor):
         super().__init__(randomness, longest_s=_USUAL_S)
         self._faults = faults
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         self._longest_s = _SLOW_S if self._faults.fires("disk.slow") else _USUAL_S
         super().submit(work, done)
 

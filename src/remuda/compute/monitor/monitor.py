@@ -260,7 +260,7 @@ def monitor_of(ports: ComputePorts, enqueue: Callable[[str], None]) -> "Monitor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitor:
-    """All checks. `run` and `orphans.deleted.run` are background tasks; `orphans.suspect` takes servers to check."""
+    """Checks. `run` and `orphans.deleted.run` are background tasks; `orphans.add_suspect` takes servers to check."""
 
     ports: ComputePorts
     findings: Findings

@@ -98,7 +98,7 @@ class OrphanCheck:
     deleted: DeletedInstances
     _suspects: dict[str, ServerRead] = field(default_factory=dict)
 
-    def suspect(self, server: ServerRead) -> None:
+    def add_suspect(self, server: ServerRead) -> None:
         """Remember a server without an instance. Those above the limit are reported again by a later resync."""
         if len(self._suspects) < _MAX_SUSPECTS:
             self._suspects[server.metadata.id] = server
@@ -106,7 +106,7 @@ class OrphanCheck:
     async def run(self) -> None:
         """Check all suspects once."""
         async for server in self.deleted.remaining_servers():
-            self.suspect(server)
+            self.add_suspect(server)
         checked = self.findings.begin("server-without-instance")
         for server in list(self._suspects.values()):
             found = await self._find_orphan(server)

@@ -57,8 +57,8 @@ def _image(image: ImageRead | None) -> Any:
 
 
 _NEW_DISK: frozenset[StepKind] = frozenset({"rebuild", "replace"})
-_OF_THE_DISK: tuple[Attribute, ...] = ("rootDisk", "sshHostKeys", "memory")
-_OF_THE_PORT: tuple[Attribute, ...] = ("privateIP", "macAddress")
+_DISK_ATTRIBUTES: tuple[Attribute, ...] = ("rootDisk", "sshHostKeys", "memory")
+_PORT_ATTRIBUTES: tuple[Attribute, ...] = ("privateIP", "macAddress")
 _PORTS = "ports"
 _Steps = tuple[tuple[StepKind, tuple[Field, ...]], ...]
 
@@ -114,26 +114,26 @@ def _step(
 
 
 def _attributes(side: PlanSide) -> Iterator[Attribute]:
-    yield from ("id", "name", *_OF_THE_PORT)
+    yield from ("id", "name", *_PORT_ATTRIBUTES)
     if networking_of(side).public_ip:
         yield "publicIP"
-    yield from _OF_THE_DISK
+    yield from _DISK_ATTRIBUTES
 
 
 def _lost(kinds: tuple[StepKind, ...], before: PlanSide, after: PlanSide, *, keeps_ports: bool) -> Iterator[Attribute]:
     has_public, is_new = networking_of(before).public_ip, "replace" in kinds
     if is_new and not keeps_ports:
-        yield from _OF_THE_PORT
+        yield from _PORT_ATTRIBUTES
     if has_public and (not networking_of(after).public_ip or (is_new and not keeps_ports)):
         yield "publicIP"
     if _NEW_DISK.intersection(kinds):
-        yield from _OF_THE_DISK
+        yield from _DISK_ATTRIBUTES
 
 
 def _ending(subject: PlannedInstance) -> tuple[Attribute, ...]:
     """Return the attributes that an instance does not have, or loses without this update."""
     if subject.is_rebuilding:
-        return _OF_THE_DISK
+        return _DISK_ATTRIBUTES
     return () if subject.is_running else ("memory",)
 
 

@@ -15,7 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.store.kubernetes.client import ApiStatus
-from remuda.store.kubernetes.mirror import Change, Mirror, head_of
+from remuda.store.kubernetes.mirror import Mirror, MirrorChange, head_of
 from remuda.store.kubernetes.resource_client import ApiWatchEvent, ResourceApi
 from remuda.store.readside.change_feed import Feed
 
@@ -108,7 +108,7 @@ class Informer:
         since = str(self._feed.reached)
         async for events in self._api.watch(since, timeout_s=timeout_s, silence_s=self._silence_s):
             self._record_response()
-            changes: list[Change] = []
+            changes: list[MirrorChange] = []
             for event in events:
                 if event.type in {"ERROR", "BOOKMARK"}:
                     await self._mirror.apply(changes)

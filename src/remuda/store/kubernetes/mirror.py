@@ -78,7 +78,7 @@ class InformerCache:
             return bool(self._reader.children(owner, limit=1))
 
 
-Change = tuple[str, msgspec.Raw]
+MirrorChange = tuple[str, msgspec.Raw]
 """The type of a watch event, and its document."""
 StateChange = tuple[Resource | None, Resource | None]
 """The states of an object before and after a change; None where there was or is none."""
@@ -146,7 +146,7 @@ class Mirror:
         self._clock, self._on_changes = clock, on_changes
         self._log = structlog.get_logger().bind(kind=kind.qualified)
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[MirrorChange]) -> None:
         """Apply changes in the order of their versions, and publish them to readers and watchers."""
         for part in _sliced(changes):
             applied, state_changes = self._write_all(part)
@@ -207,7 +207,7 @@ class Mirror:
             self._reader.drop(self._number, name)
         self._on_changes(self._kind, [], [(resource, None) for resource in gone])
 
-    def _write_all(self, changes: Sequence[Change]) -> tuple[list[CommittedChange[Any]], list[StateChange]]:
+    def _write_all(self, changes: Sequence[MirrorChange]) -> tuple[list[CommittedChange[Any]], list[StateChange]]:
         """Write changes into the tables; return them as history, and as states before and after."""
         now = self._clock.now().timestamp()
         seen: dict[str, Resource | None] = {}
@@ -257,7 +257,7 @@ class Mirror:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Change the tables atomically, together with the numbers of new indexes."""
+        """MirrorChange the tables atomically, together with the numbers of new indexes."""
         try:
             with self._reader.storage, self._reader.tables.connection:
                 yield

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 ResultT = TypeVar("ResultT")
 
-Work = Callable[[], None]
+BlockingCall = Callable[[], None]
 """A function that an executor runs."""
 
 Done = Callable[[BaseException | None], None]
@@ -24,7 +24,7 @@ Done = Callable[[BaseException | None], None]
 class Executor(Protocol):
     """Runs work in the order it was submitted, and reports its end on the event loop."""
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         """Run `work` off the event loop, then call `done` on it with the error, if any."""
 
     def close(self) -> None:
@@ -35,12 +35,14 @@ class ThreadExecutor:
     """One thread. With `idle` it has the lowest scheduling priority."""
 
     def __init__(self, name: str, *, idle: bool = False) -> None:
-        self._queue: queue.SimpleQueue[tuple[Work, Done, asyncio.AbstractEventLoop] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[BlockingCall, Done, asyncio.AbstractEventLoop] | None] = (
+            queue.SimpleQueue()
+        )
         self._idle = idle
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work, done: Done) -> None:
+    def submit(self, work: BlockingCall, done: Done) -> None:
         self._queue.put((work, done, asyncio.get_running_loop()))
 
     def close(self) -> None:
