@@ -21,8 +21,8 @@ from bench.groups import GROUPS
 from remuda.access import checks
 from remuda.compute.history.reasons import REASONS
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
-from remuda.http.server.connection import HeadTooLarge
 from remuda.http.server.health import NotReady
+from remuda.http.server.limits import HeadTooLarge
 from remuda.http.server.metrics import Metrics as HttpMetrics
 from remuda.identity.quotas.ledger import BUILT_IN
 from remuda.kernel import errors

@@ -20,7 +20,7 @@ from bench.kinds import REGISTRY, SEALER
 from bench.loops import run
 from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.server.access_log import LineWriter
-from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import measure_loop_lag
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock

@@ -29,8 +29,8 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
-from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
+from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics, measure_loop_lag
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
 from remuda.kernel.clock import Clock, SystemClock

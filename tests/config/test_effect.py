@@ -9,7 +9,7 @@ from remuda.config.loader import Misconfigured, load
 from remuda.config.schema import Configuration, IdentityConfig, ServerConfig
 from remuda.http.api import ApiSettings
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings
 from remuda.identity.settings import IdentitySettings, RoleBinding, SystemAccount

@@ -1,14 +1,11 @@
 import asyncio
 import contextlib
 import json
-import re
 import socket
-from pathlib import Path
 
 from structlog.testing import capture_logs
 
-import remuda
-from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.limits import ConnectionLimits
 from tests.kit.http_server import body_of, request, serving, status_of, until
 
 SOON = ConnectionLimits(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
@@ -229,13 +226,3 @@ async def test_what_never_became_a_request_is_in_the_log_under_its_trace_id() ->
     assert [(line["trace_id"], line["status"], line["error"]) for line in lines] == told
     assert [line["reason"] for line in lines] == ["head_timeout", "head_too_large", "malformed"]
     assert {(line["event"], line["peer"]) for line in lines} == {("connection rejected", "127.0.0.1")}
-
-
-def test_one_module_alone_uses_what_uvicorn_does_not_promise() -> None:
-    sources = Path(remuda.__file__).parent
-    users = [
-        path
-        for path in sources.rglob("*.py")
-        if re.search(r"^\s*(from|import) uvicorn", path.read_text(), re.MULTILINE)
-    ]
-    assert [path.relative_to(sources).as_posix() for path in users] == ["http/server/connection.py"]

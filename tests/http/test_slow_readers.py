@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from remuda.http.server.connection import ConnectionLimits, Progress
+from remuda.http.server.limits import ConnectionLimits, Progress
 from tests.kit.http_server import LONG, Serving, request, serving, until
 
 ATTEMPTS = ConnectionLimits(read_stall_s=1, idle_s=0.5, linger_s=0.5)

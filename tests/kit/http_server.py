@@ -15,7 +15,7 @@ from remuda.http.errors import error_response
 from remuda.http.request import observation_of, read_body
 from remuda.http.responses import Response
 from remuda.http.server.access_log import AccessLog
-from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.kernel.clock import SystemClock

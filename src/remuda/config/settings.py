@@ -24,7 +24,7 @@ from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.cors import Cors
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.connection import ConnectionLimits
+from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
 from remuda.identity.federation.providers import check_providers

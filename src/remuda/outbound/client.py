@@ -6,6 +6,7 @@ httpx2 is imported when it is needed, because that takes long: `load` can be cal
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.kernel.exchange import NotSent, ResponseLost
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
     import httpx2
 
 
+@cache
 def load() -> None:
     """Import httpx2, and what httpx2 would import with its first request and block the event loop for."""
-    import anyio._backends._asyncio  # noqa: F401, PLC0415  to have it imported
-    import httpcore2  # noqa: F401, PLC0415  same
-    import httpx2  # noqa: F401, PLC0415  same
+    import httpx2  # noqa: PLC0415  it is imported where it is needed
+    from anyio.from_thread import start_blocking_portal  # noqa: PLC0415  same
+
+    httpx2.AsyncHTTPTransport(verify=False)  # imports the connection pool
+    with start_blocking_portal():  # imports what anyio needs for asyncio
+        pass
 
 
 def new_client(

@@ -16,8 +16,8 @@ from pathlib import Path
 import uvloop
 
 from remuda.http.api import Api
-from remuda.http.server.connection import ConnectionLimits
 from remuda.http.server.health import Mounted
+from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
 from remuda.http.watch import WatchPorts
 from remuda.process import ProcessPorts, ProcessServices, Settings, run

@@ -139,31 +139,30 @@ class AccessLog:
         self._encode = msgspec.json.Encoder().encode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request and log it."""
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served here, not {scope['type']}")
         trace_id, traceparent = self._trace(scope["headers"])
-        seen = Observation(trace_id, self._clock.monotonic(), scope.get("client"))
-        scope["remuda"] = seen
-        exchange = _Exchange(seen, receive, send, traceparent, self._metrics)
+        observation = Observation(trace_id, self._clock.monotonic(), scope.get("client"))
+        scope["remuda"] = observation
+        exchange = _Exchange(observation, receive, send, traceparent, self._metrics)
         path = scope["path"]
         self._metrics.in_flight += 1
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
-            seen.is_aborted = True
+            observation.is_aborted = True
         except asyncio.CancelledError:
             # Not raised again: only the server cancels, when it stops at once, and it does not need the exception.
-            seen.error_code = Unavailable.code
+            observation.error_code = Unavailable.code
             await exchange.send_error(Unavailable("The server is shutting down. Try again later."))
         except Exception as error:  # noqa: BLE001  the caller gets a response in any case
-            seen.error_code = "internal"
+            observation.error_code = "internal"
             structlog.get_logger().exception("request failed", trace_id=trace_id, method=scope["method"], path=path)
             await exchange.send_error(error)
         finally:
             self._metrics.in_flight -= 1
             exchange.end()
-            self._record(scope["method"], path, seen)
+            self._record(scope["method"], path, observation)
 
     def _trace(self, headers: list[Header]) -> tuple[str, bytes]:
         """Return the trace id, and the header that continues the caller's trace or begins one."""
@@ -177,29 +176,29 @@ class AccessLog:
         trace_id = drawn[:32]
         return trace_id, f"00-{trace_id}-{drawn[32:]}-{_SAMPLED}".encode()
 
-    def _record(self, method: str, path: str, seen: Observation) -> None:
-        duration_s = self._clock.monotonic() - seen.started
-        status = seen.status or _CLIENT_GONE
-        meters = self._metrics.of(seen.service, seen.route)
+    def _record(self, method: str, path: str, observation: Observation) -> None:
+        duration_s = self._clock.monotonic() - observation.started
+        status = observation.status or _CLIENT_GONE
+        meters = self._metrics.of(observation.service, observation.route)
         meters.count(status)
-        if not seen.is_stream:
+        if not observation.is_stream:
             meters.observe_duration(duration_s)
-        if seen.error_code is not None:
-            self._metrics.count_error(seen.error_code, seen.service)
+        if observation.error_code is not None:
+            self._metrics.count_error(observation.error_code, observation.service)
         line = AccessLine(
             time=self._clock.now(),
             method=method,
             path=path,
             status=status,
             duration_ms=int(duration_s * 1_000_000) / 1000,  # `round` takes five times as long
-            bytes=seen.bytes,
-            trace_id=seen.trace_id,
-            peer=seen.peer[0] if seen.peer else None,
-            service=seen.service,
-            route=seen.route,
-            principal=seen.principal,
-            error=seen.error_code,
-            aborted=seen.is_aborted,
+            bytes=observation.bytes,
+            trace_id=observation.trace_id,
+            peer=observation.peer[0] if observation.peer else None,
+            service=observation.service,
+            route=observation.route,
+            principal=observation.principal,
+            error=observation.error_code,
+            aborted=observation.is_aborted,
         )
         self._sink.write(self._encode(line))
 
@@ -207,50 +206,52 @@ class AccessLog:
 class _Exchange:
     """The receive and send channels of one request, observed."""
 
-    __slots__ = ("_metrics", "_receive", "_seen", "_send", "_start", "_traceparent")
+    __slots__ = ("_metrics", "_observation", "_receive", "_send", "_start", "_traceparent")
 
-    def __init__(self, seen: Observation, receive: Receive, send: Send, traceparent: bytes, metrics: Metrics) -> None:
-        self._seen, self._receive, self._send = seen, receive, send
+    def __init__(
+        self, observation: Observation, receive: Receive, send: Send, traceparent: bytes, metrics: Metrics
+    ) -> None:
+        self._observation, self._receive, self._send = observation, receive, send
         self._traceparent, self._metrics = traceparent, metrics
         self._start: Message | None = None
 
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            self._seen.is_aborted = True
+            self._observation.is_aborted = True
         return message
 
     async def send(self, message: Message) -> None:
-        seen = self._seen
+        observation = self._observation
         if message["type"] == "http.response.start":
-            seen.status = message["status"]
+            observation.status = message["status"]
             headers: list[Header] = list(message.get("headers", ()))
-            headers.append((b"x-trace-id", seen.trace_id.encode()))
+            headers.append((b"x-trace-id", observation.trace_id.encode()))
             headers.append((b"traceparent", self._traceparent))
             message["headers"] = headers
             self._start = message
         else:
-            seen.bytes += len(message.get("body", b""))
-            if message.get("more_body", False) and not seen.is_stream:
+            observation.bytes += len(message.get("body", b""))
+            if message.get("more_body", False) and not observation.is_stream:
                 self._detect_stream()
         await self._send(message)
 
     async def send_error(self, error: Exception) -> None:
-        """Send an error response, unless another response has begun; then uvicorn closes the connection."""
-        if self._seen.status:
+        """Send an error response, unless another response has begun; then the connection is closed."""
+        if self._observation.status:
             return
         try:
-            await error_response(error, trace_id=self._seen.trace_id).send(self.send)
+            await error_response(error, trace_id=self._observation.trace_id).send(self.send)
         except ClientDisconnect:
-            self._seen.is_aborted = True
+            self._observation.is_aborted = True
 
     def end(self) -> None:
-        if self._seen.is_stream:
+        if self._observation.is_stream:
             self._metrics.watch_streams.dec()
 
     def _detect_stream(self) -> None:
         """Detect whether a response that is sent in chunks is an event stream."""
         headers: Any = self._start["headers"] if self._start else ()
         if any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in headers):
-            self._seen.is_stream = True
+            self._observation.is_stream = True
             self._metrics.watch_streams.inc()

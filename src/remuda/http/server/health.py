@@ -180,7 +180,6 @@ class ProcessPages:
         await response.send(send, self._cors.headers(headers.get(b"origin")) if is_shared else ())
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return everything that prevents readiness."""
         return [problem for check in self._checks for problem in check()]
 
     async def _respond(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Response:
@@ -261,7 +260,6 @@ _ROUTES: tuple[AnyRoute, ...] = (
 )
 
 PROCESS = Table("process", title="Process", description="Health, readiness and version of a process.", routes=_ROUTES)
-"""Routes of the process itself."""
 
 PAGES: Mapping[str, str] = {
     **{route.path: route.summary for route in _ROUTES},
@@ -270,7 +268,6 @@ PAGES: Mapping[str, str] = {
 """Pages of the process. No API can use these paths."""
 
 DOCS: Mapping[str, str] = {"/docs": "Documentation of these routes; every API has its own"}
-"""Documentation page of the process."""
 
 
 def store_check(integrity: Callable[[], Integrity], failing: Callable[[], Mapping[str, str]]) -> Check:

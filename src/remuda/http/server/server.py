@@ -1,6 +1,4 @@
-"""HTTP server: uvicorn's protocol on our own event loop, with graceful shutdown.
-
-uvicorn's own server is not used: it catches signals, polls for shutdown, and exits the process if the port is taken.
+"""HTTP server: it listens on one address, sweeps the deadlines of its connections, and stops gracefully.
 
 On shutdown no new connection is accepted, idle ones are closed, requests in flight finish and their responses are sent,
 and streams end by the event `closing`. After a grace period, or at a second signal, the rest is cancelled and gets 503.
@@ -16,7 +14,8 @@ from dataclasses import dataclass
 from email.utils import format_datetime
 
 from remuda.http.asgi import ASGIApp
-from remuda.http.server.connection import Connection, ConnectionFactory, ConnectionLimits, ConnectionReaper
+from remuda.http.server.connection import Connection, ConnectionFactory
+from remuda.http.server.limits import ConnectionLimits, ConnectionReaper
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness

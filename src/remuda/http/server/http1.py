@@ -1,0 +1,215 @@
+"""One HTTP/1.1 request and its response, as an ASGI application sees them.
+
+The head of a response waits for the first part of the body, so that both leave in one write. If there is none when the
+event loop continues, as in a stream that waits for its first event, the head leaves alone.
+"""
+
+import asyncio
+import math
+import re
+from collections.abc import Callable
+from http import HTTPStatus
+
+import structlog
+
+from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Scope
+from remuda.http.responses import Header
+
+STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_NOT_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9a-z]")
+_NOT_A_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_WITHOUT_BODY = {204, 304}
+_BODY_BUFFER = 64 * 1024
+_FAILED = STATUS_LINES[500] + b"content-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class FlowControl:
+    """Flow control of a connection, in both directions."""
+
+    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._writable = asyncio.Event()
+        self.read_paused = self.write_paused = False
+
+    def pause_reading(self) -> None:
+        """Read no more from a client that sends faster than the application reads."""
+        if not self.read_paused:
+            self.read_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self.read_paused:
+            self.read_paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self.write_paused = True
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        self._writable.set()
+
+    async def drain(self) -> None:
+        """Wait until a slow client has caught up."""
+        await self._writable.wait()
+
+
+def header_lines(headers: list[Header]) -> bytes:
+    """Return headers as they are sent, or raise ValueError for a name or value that would be read as something else."""
+    if _NOT_A_NAME.search(b"".join([name for name, _ in headers])):
+        raise ValueError("a header name has an invalid character")
+    if _NOT_A_VALUE.search(b"".join([value for _, value in headers])):
+        raise ValueError("a header value has a control character")
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+class RequestCycle:
+    """A request and its response. Writing to a client that has disconnected raises ClientDisconnect."""
+
+    __slots__ = (
+        *("_body", "_default_headers", "_expects_continue", "_flow", "_has_message", "_head", "_is_chunked", "_left"),
+        *("_loop", "_on_complete", "_transport", "_waiter", "is_body_complete", "is_complete", "is_disconnected"),
+        *("is_started", "keep_alive", "scope"),
+    )
+
+    def __init__(
+        self,
+        scope: Scope,
+        transport: asyncio.Transport,
+        flow: FlowControl,
+        *,
+        default_headers: bytes,
+        keep_alive: bool,
+        expects_continue: bool,
+        on_complete: Callable[[], None],
+    ) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.is_started = self.is_complete = self.is_body_complete = self.is_disconnected = False
+        self._transport, self._flow, self._loop = transport, flow, asyncio.get_running_loop()
+        self._default_headers, self._expects_continue, self._on_complete = (
+            default_headers,
+            expects_continue,
+            on_complete,
+        )
+        self._body = bytearray()
+        self._has_message = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._head = b""
+        self._is_chunked, self._left = False, 0.0
+
+    async def run(self, app: ASGIApp) -> None:
+        """Call the application. If it fails, the connection is closed, after a 500 if nothing was sent."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        except Exception:  # noqa: BLE001  no caller waits for the task
+            structlog.get_logger().exception("application failed", path=self.scope["path"])
+        finally:
+            if not (self.is_complete or self.is_disconnected):
+                if self._head or not self.is_started:
+                    self._head = b""
+                    self._transport.write(_FAILED)
+                self._transport.close()
+
+    # Called by the connection
+
+    def add_body(self, body: bytes) -> None:
+        self._body += body
+        if len(self._body) > _BODY_BUFFER:
+            self._flow.pause_reading()
+        self._notify()
+
+    def end_body(self) -> None:
+        self.is_body_complete = True
+        self._notify()
+
+    def disconnect(self) -> None:
+        """Tell the application that the client has disconnected, unless the response is complete."""
+        if not self.is_complete:
+            self.is_disconnected = True
+            self._notify()
+
+    # Called by the application
+
+    async def receive(self) -> Message:
+        """Return the next part of the body, or wait until the client has disconnected."""
+        if self._expects_continue and not self._transport.is_closing():
+            self._expects_continue = False
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not (self._has_message or self.is_disconnected or self.is_complete):
+            self._flow.resume_reading()
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        self._has_message = False
+        if self.is_disconnected or self.is_complete:
+            return {"type": "http.disconnect"}
+        body = bytes(self._body)
+        self._body.clear()
+        return {"type": "http.request", "body": body, "more_body": not self.is_body_complete}
+
+    async def send(self, message: Message) -> None:
+        """Send the head or a part of the body; wait while a slow client has not read what was sent before."""
+        if self._flow.write_paused and not self.is_disconnected:
+            await self._flow.drain()
+        if self.is_disconnected:
+            raise ClientDisconnect
+        if message["type"] == "http.response.start":
+            self._start(message["status"], message["headers"])
+        else:
+            self._write(message.get("body", b""), has_more=message.get("more_body", False))
+
+    def _start(self, status: int, headers: list[Header]) -> None:
+        assert not self.is_started, "a response has one head"
+        lines, given = header_lines(headers), dict(headers)
+        self.is_started, self._expects_continue = True, False
+        framing = b""
+        if given.get(b"connection") == b"close":
+            self.keep_alive = False
+        elif not self.keep_alive:
+            framing = b"connection: close\r\n"
+        if self.scope["method"] == "HEAD" or status in _WITHOUT_BODY:
+            self._left = -1
+        elif b"content-length" in given:
+            self._left = int(given[b"content-length"])
+        elif self.scope["http_version"] == "1.0":
+            self._left = math.inf  # the end of the connection ends the body
+        else:
+            self._is_chunked, framing = True, framing + b"transfer-encoding: chunked\r\n"
+        self._head = b"".join([STATUS_LINES[status], self._default_headers, lines, framing, b"\r\n"])
+        self._loop.call_soon(self._flush_head)
+
+    def _flush_head(self) -> None:
+        if self._head and not self.is_disconnected:
+            self._transport.write(self._head)
+        self._head = b""
+
+    def _write(self, body: bytes, *, has_more: bool) -> None:
+        assert self.is_started, "the head comes first"
+        assert not self.is_complete, "the response is complete"
+        parts, self._head = [self._head], b""
+        if self._is_chunked:
+            if body:
+                parts += [b"%x\r\n" % len(body), body, b"\r\n"]
+            if not has_more:
+                parts.append(b"0\r\n\r\n")
+        elif self._left >= 0:
+            self._left -= len(body)
+            assert self._left >= 0, "the body is longer than its content-length"
+            parts.append(body)
+            assert has_more or self._left in {0, math.inf}, "the body is shorter than its content-length"
+        if data := b"".join(parts):
+            self._transport.write(data)
+        if not has_more:
+            self.is_complete = True
+            self._notify()
+            if not self.keep_alive:
+                self._transport.close()
+            self._on_complete()
+
+    def _notify(self) -> None:
+        self._has_message = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
