@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Sets of strings follow the hash seed, and a simulation seed must replay exactly.
 export PYTHONHASHSEED ?= 0
-# Processes that start by the hundred need not compile everything anew, whatever the environment says.
+# Processes that start by the hundred need not compile everything again, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 READY := .venv/ready
 # A file at a time, the longest first (tests/durations.json); slices of seeds are shared (tests/kit/distribution.py).
@@ -77,7 +77,7 @@ soak: $(READY) ## Some hours: 20,000 seeds, 1,000 kills
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
 	@$(BIN)/python -m bench store http reconcile operations identity region compute
 
-lock: $(READY) ## Resolve the dependencies anew
+lock: $(READY) ## Resolve the dependencies again
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \
 		--extra kubernetes --group dev pyproject.toml --output-file requirements.lock
 

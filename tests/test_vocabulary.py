@@ -24,7 +24,7 @@ from tools.source import (
     read_modules,
     untyped_predicates,
 )
-from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES, WORDS
+from tools.vocabulary import MODULES, PACKAGE_NAME_WORDS, PACKAGE_NAMES, TEXT_WORDS, WORDS
 from tools.words import Findings, find_words, is_name, matches, pieces, retired, with_forms
 
 MAX_FILE = 500
@@ -78,6 +78,16 @@ def test_retired_words_stand_nowhere_beside_the_source(folder: str) -> None:
     paths = sorted(set((ROOT / folder).rglob("*.py")) - WORD_LISTS)
     among = [piece for path in paths for piece in pieces_of(Module(path.stem, path, path.read_text()))]
     check(find_words(with_forms(WORDS), (each for each in among if each.text not in FOREIGN)))
+
+
+def test_retired_words_stand_in_no_page() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    assert pages
+    check(find_words(with_forms(TEXT_WORDS), (Piece("text", page.read_text(), page, 1) for page in sorted(pages))))
+
+
+def test_retired_words_stand_in_no_text() -> None:
+    check(find_words(with_forms(TEXT_WORDS), source(), where=lambda piece: piece.kind != "name"))
 
 
 def test_texts_name_the_actor() -> None:

@@ -26,7 +26,7 @@ _PREDICATE = re.compile(r"_*(?:is|has|can|may|was|are)_\w+")
 _BOOLEAN = frozenset({"bool", "TypeGuard", "TypeIs"})
 _MUTATORS = frozenset(
     {"add", "append", "appendleft", "clear", "discard", "extend", "insert"}
-    | {"pop", "popitem", "popleft", "remove", "setdefault", "update"}
+    | {"pop", "popitem", "popleft", "put", "remove", "setdefault", "take", "update"}
 )
 _NAME_FIELDS = ("id", "attr", "arg", "name", "asname", "module", "rest", "names", "kwd_attrs")
 _NAMED_NODES = (

@@ -68,6 +68,9 @@ WORDS: tuple[str, ...] = (
 ACTORS = ("anybody", "everybody", "nobody", "somebody", "whoever")
 """Words for actors that a text should name: caller, client, controller, operator, provider, user."""
 
+TEXT_WORDS = (*WORDS, *ACTORS, "answer, answers, answered, answering")
+"""Words that stand in no page of the documentation, and in no text of the source."""
+
 NAME_WORDS: tuple[str, ...] = (
     "answer, answers, answered",
     "connections cut",

@@ -59,7 +59,6 @@ class ServicePorts:
 
     @property
     def reconcile_ports(self) -> ReconcilePorts:
-        """The ports of the controllers."""
         return ReconcilePorts(
             store=self.watched or self.store,
             clock=self.clock,

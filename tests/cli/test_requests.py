@@ -27,7 +27,7 @@ from remuda.kernel.errors import (
 from remuda.kernel.secrets import Secret
 from tests.kit.scripted_server import Answer, Server, rejection, told
 
-HEAVY = {"apsw", "cryptography", "joserfc", "rich", "structlog", "uvicorn", "yaml", "jinja2", "prometheus_client"}
+HEAVY = {"apsw", "cryptography", "joserfc", "rich", "structlog", "httptools", "yaml", "jinja2", "prometheus_client"}
 ResultT = TypeVar("ResultT")
 
 

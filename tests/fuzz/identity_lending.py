@@ -65,7 +65,7 @@ class IdentityLending(Lender):
             return {**body, **self._forms[operation]()}
         if operation == "create_operator_token":
             return {**body, "request": self._target.sealed()}
-        if operation == "make_password_link":
+        if operation == "create_password_link":
             return {**body, "subject": "root@remuda.test"}
         spec = body.get("spec")
         if isinstance(spec, dict):

@@ -129,7 +129,7 @@ async def stored_hash(logins: LoginEnvironment) -> str:
 
 
 async def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link(logins: LoginEnvironment) -> None:
-    link = (await logins.services.passwords.make_link(user_id(JO))).secret.reveal()
+    link = (await logins.services.passwords.create_link(user_id(JO))).secret.reveal()
     hashed = await stored_hash(logins)
     directory = logins.world.disk.directory
     bytes_ = b"".join(path.read_bytes() for path in directory.iterdir() if path.is_file())

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
@@ -19,7 +19,6 @@ from remuda.version import describe
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
-    from rich.console import Console, ConsoleOptions
 
 USER_COMMANDS: Final[Sequence[str]] = ("login:login", "login:logout")
 """Commands of users without a noun, as MODULE:FUNCTION in `commands`."""
@@ -56,7 +55,6 @@ OPERATOR_COMMANDS: Final[Sequence[str]] = (
     "export:crds",
     "export:openapi",
 )
-"""Commands of operators without a noun."""
 OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
@@ -65,7 +63,6 @@ OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
         [f"sim:{each}" for each in ("list", "stop", "fail", "migrate", "vanish")],
     ),
 }
-"""Commands of operators by their noun."""
 _HELP = """\
 Use and operate Remuda, a multi-tenant compute cloud.
 
@@ -107,7 +104,8 @@ def build_app(words: Sequence[str] = ()) -> App:
         for function in commands:
             _add(app, words, function, group)
         for noun, (summary, functions) in subcommands.items():
-            below = App(name=noun, help=summary, group=group, group_commands=_COMMANDS)
+            example = f"\n\nExample::\n\n    {_example(functions[0])}" if noun in words and _prints_help(words) else ""
+            below = App(name=noun, help=f"{summary}{example}", group=group, group_commands=_COMMANDS)
             for function in functions if noun in words or not words else ():
                 _add(below, words, function)
             app.command(below)
@@ -130,27 +128,44 @@ def command_name(function: str) -> str:
 
 
 def _summary(function: str) -> str:
+    return _docstring(function).partition("\n")[0]
+
+
+def _example(function: str) -> str:
+    return _docstring(function).partition("Example::")[2].strip().partition("\n")[0]
+
+
+def _docstring(function: str) -> str:
     module, _, name = function.partition(":")
-    return _summaries(module)[name]
+    return _docstrings(module)[name]
 
 
 @cache
-def _summaries(module: str) -> Mapping[str, str]:
-    """Return the first docstring lines of a module's functions, without importing it."""
+def _docstrings(module: str) -> Mapping[str, str]:
+    """Return the docstrings of a module's functions, without importing it."""
     tree = ast.parse((_FOLDER / f"{module}.py").read_text())
     functions = [each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {each.name: (ast.get_docstring(each) or "").partition("\n")[0] for each in functions}
+    return {each.name: ast.get_docstring(each) or "" for each in functions}
+
+
+class Terminal(Protocol):
+    """The part of a console that a formatter uses; cyclopts passes one of rich."""
+
+    @property
+    def width(self) -> int: ...
+
+    def print(self, text: str, /, *, markup: bool, highlight: bool, soft_wrap: bool) -> None: ...
 
 
 class PlainHelp:
     """Help in plain text, as other command-line tools print it: no boxes, aligned and wrapped to the terminal."""
 
-    def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002  as called
+    def render_usage(self, console: Terminal, options: Any, usage: Any) -> None:  # noqa: ARG002  as called
         if usage:
             text = " ".join(_plain(usage).removeprefix("Usage:").split())
             _print(console, textwrap.wrap(f"Usage: {text}", console.width, subsequent_indent="  "))
 
-    def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002  as called
+    def render_description(self, console: Terminal, options: Any, description: Any) -> None:  # noqa: ARG002  as called
         """Print the paragraphs of a description. Indented ones are printed as they are."""
         for paragraph in _plain(description).strip().split("\n\n"):
             lines = textwrap.dedent(paragraph).splitlines()
@@ -161,7 +176,7 @@ class PlainHelp:
             else:
                 _print(console, ["", *textwrap.wrap(" ".join(lines), console.width)])
 
-    def __call__(self, console: "Console", options: "ConsoleOptions", panel: "HelpPanel") -> None:  # noqa: ARG002  as called
+    def __call__(self, console: Terminal, options: Any, panel: "HelpPanel") -> None:  # noqa: ARG002  as called
         """Print a list of commands, arguments or options."""
         rows = [(_label(entry), " ".join(_about(entry))) for entry in panel.entries]
         if not rows:
@@ -187,7 +202,7 @@ def _plain(text: Any) -> str:
     return str(getattr(inner, "plain", inner or ""))
 
 
-def _print(console: "Console", lines: Sequence[str]) -> None:
+def _print(console: Terminal, lines: Sequence[str]) -> None:
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

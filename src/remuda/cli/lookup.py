@@ -129,7 +129,6 @@ class ScopeOptions:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[ScopedSession]:
-        """Open a session for the duration of a block."""
         file = contexts_file()
         name, context = file.read().find(self.context)
         async with ClientSession(name, context, file) as session:

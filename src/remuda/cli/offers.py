@@ -72,7 +72,6 @@ async def list_offers(
 async def show_offer(
     api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, region: str | None, output: Format
 ) -> None:
-    """Print one flavor or image."""
     found = await find_offer(api, resource_type, name, region)
     show_one(found.item, _with_region(resource_type.details, {id(found.item): found.region_name}), output)
 

@@ -108,7 +108,6 @@ def _split_tag(text: str) -> tuple[str, str]:
 
 
 def read_bytes(path: Path, option: str) -> bytes:
-    """Return the content of the file that an option names."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -133,6 +132,5 @@ def checked_prefix(option: str, text: str) -> IPv4Network:
 
 
 def check_address(option: str, text: str) -> None:
-    """Raise Invalid if a text is not an IPv4 address."""
     if find_address(text) is None:
         raise Invalid(option, hinted(f"{text} is not an IPv4 address", text), remedy="give one such as 10.0.0.1")

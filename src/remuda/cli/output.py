@@ -16,7 +16,6 @@ from unicodedata import combining, east_asian_width
 from remuda.kernel.errors import Unusable
 
 Format = Literal["table", "json", "yaml", "name"]
-"""Output format."""
 
 _ERASE_LINE = "\r\x1b[2K"
 _WITHOUT_CURSOR = {"dumb", "unknown"}
@@ -25,7 +24,6 @@ _USUAL_COLUMNS = 80
 
 
 def echo(text: str, *, end: str = "\n") -> None:
-    """Print a line on stdout."""
     try:
         print(text, end=end, flush=True)  # noqa: T201  a command line prints
     except OSError as error:
@@ -179,7 +177,6 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def show_many(items: Sequence[ResourceT], columns: Columns[ResourceT], output: Format, *, empty: str) -> None:
-    """Print several resources, ordered by name."""
     ordered = sorted(items, key=_name)
     if output == "name":
         write("".join(f"{_name(each)}\n" for each in ordered))

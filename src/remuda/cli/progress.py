@@ -18,7 +18,6 @@ _CLOCK = SystemClock()
 
 
 async def sleep(seconds: float) -> None:
-    """Wait between two reads."""
     await _CLOCK.sleep(seconds)
 
 

@@ -29,7 +29,6 @@ class ResourceType(Generic[ResourceT]):
     name: str
     service: Service
     path: str
-    """Path of its list."""
     read: str
     """Schema type of the resource in a response, as MODULE:TYPE."""
     create: str = ""
@@ -37,7 +36,6 @@ class ResourceType(Generic[ResourceT]):
     update: str = ""
     """Schema type of the body that updates one; empty if the CLI cannot."""
     columns: Columns[ResourceT]
-    """Columns of a list."""
     more: Columns[ResourceT] = field(default_factory=dict)
     """Facts that only its own view shows."""
     remedy: str = "show it for more"
@@ -47,7 +45,6 @@ class ResourceType(Generic[ResourceT]):
 
     @property
     def details(self) -> Columns[ResourceT]:
-        """All facts of one resource."""
         return {**self.columns, **self.more}
 
     @property

@@ -56,7 +56,6 @@ class Synced:
 
 
 WatchMessage = Restarted | Changed[ItemT] | Synced
-"""A message of a list-watch."""
 
 ListObjects = Callable[[Context], Awaitable[Collection[Any, Any]]]
 """Returns the collection of a route, for the reader of a context."""

@@ -17,7 +17,7 @@ from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
-from remuda.compute.monitor.monitor import monitor_of
+from remuda.compute.monitor.monitor import new_monitor
 from remuda.compute.monitor.orphans import orphan_guard
 from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
@@ -102,7 +102,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         instances = self.running_controllers["instances"]
-        monitor = monitor_of(self.ports, instances.enqueue)
+        monitor = new_monitor(self.ports, instances.enqueue)
         yield "server watch", ServerWatch(self.ports, instances, monitor.orphans.add_suspect).run
         yield "instance watch", monitor.orphans.deleted.run
         yield "network consumer", NetworkConsumer(self.ports).run

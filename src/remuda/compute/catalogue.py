@@ -88,4 +88,3 @@ ROUTES: list[AnyRoute] = [
         calls=Catalogue.images,
     ),
 ]
-"""The routes of `Catalogue`."""

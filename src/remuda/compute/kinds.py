@@ -38,7 +38,6 @@ class Protection(StoredStruct, frozen=True):
     """Protection of an instance against mistakes."""
 
     deletion: bool = False
-    """Whether deletion is rejected."""
     plan: bool = False
     """Whether an update that destroys data has to carry the hash of its plan."""
 
@@ -143,4 +142,3 @@ class ProjectPolicy(Resource, frozen=True):
 POLICY = Kind(type=ProjectPolicy, group=REMUDA_GROUP, version=VERSION, plural="projectpolicies")
 
 KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY)
-"""Every kind of the compute service."""

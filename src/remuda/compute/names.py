@@ -6,11 +6,8 @@ from remuda.http.schema import Id, Parameters
 REGIONS = "/api/v1/organizations/{organizationID}/regions"
 """The regions that instances can be in."""
 REGION = f"{REGIONS}/{{regionID}}"
-"""One region."""
 INSTANCES = "/api/v2/instances"
-"""All instances."""
 INSTANCE = f"{INSTANCES}/{{instanceID}}"
-"""One instance."""
 
 
 class InstancePath(Parameters, frozen=True, rename={"instance": "instanceID"}):

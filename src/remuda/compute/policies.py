@@ -44,7 +44,6 @@ class PolicyPath(OrganizationPath, frozen=True, rename={"project": "projectID"})
 
 
 MAY_READ = permission("instances", "read")
-"""The permission to read a policy, in its project."""
 MAY_WRITE = Permission("identity:projects", "update")
 """The permission to set a policy, in its organization."""
 
@@ -166,4 +165,3 @@ ROUTES: list[AnyRoute] = [
         calls=Policies.put,
     ),
 ]
-"""The routes of `Policies`."""

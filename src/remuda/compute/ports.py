@@ -53,7 +53,6 @@ class RegionClient:
     caller: Delegation
 
     async def find_network(self, network: str) -> NetworkRead | None:
-        """Return a network, or None if there is none."""
         try:
             return await self.api.get_network(await self.caller.as_service(), network)
         except (NotFound, Malformed):  # a damaged label may hold something that is no id

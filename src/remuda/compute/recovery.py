@@ -44,4 +44,3 @@ ROUTES: list[AnyRoute] = [
         calls=ComputeRecovery.resume_deletions,
     )
 ]
-"""The routes of `Recovery`."""

@@ -9,12 +9,9 @@ class ComputeSettings:
     """Settings that an operator can choose."""
 
     url: str = "http://127.0.0.1:8080/compute"
-    """The URL of compute for clients."""
     identity_url: str = "http://127.0.0.1:8080/identity"
-    """The URL of identity, which issues the tokens."""
     absence_delay: timedelta = timedelta(seconds=1)
     """The time between two reads that confirm the absence of a server."""
     monitor_interval: timedelta = timedelta(minutes=5)
-    """The interval of the monitor's checks."""
     stalled_after: timedelta = timedelta(minutes=30)
     """The time without progress after which the monitor reports an instance."""

@@ -177,7 +177,6 @@ class LoadedConfiguration:
     origins: Mapping[str, str] = field(default_factory=dict)
     """By the name of the setting; a missing one has its default."""
     file: Path | None = None
-    """File that was read."""
 
 
 def load(

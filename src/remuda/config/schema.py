@@ -375,4 +375,3 @@ class Configuration(Section):
 
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in settings_of(Configuration)}
-"""Every setting, by name."""

@@ -16,7 +16,6 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
 
 HIDDEN = "…"
-"""Placeholder of a secret."""
 
 _FORMS: Mapping[Any, tuple[type, str, str]] = {
     str: (str, "a text", "put it in quotes"),

@@ -30,7 +30,6 @@ from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthentic
 from remuda.version import ServiceDescriptor
 
 STREAM = "/console/instances"
-"""Path of the event stream of instances."""
 
 _SCRIPT = "console.js"
 _SCRIPT_PATH = f"/console/{_SCRIPT}"

@@ -60,7 +60,6 @@ class ApiSettings:
     body_limit: int = 256 * 1024
     """Largest request body in bytes: parsing one blocks the event loop."""
     body_timeout_s: float = 10.0
-    """Timeout for receiving a body."""
     time_limit_s: float = 30.0
     """Timeout of a request, except streams."""
     cors: Cors = field(default_factory=Cors)
@@ -78,7 +77,6 @@ class ApiPorts:
     clock: Clock
     randomness: Randomness
     log: Log
-    """Log of the audit records."""
     sealer: Sealer
     """Seals tokens that callers return to us and must not read, such as page tokens."""
     limiter: RateLimiter
@@ -108,7 +106,6 @@ async def run_with_timeout(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
 
 @types.coroutine
 def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Continue a coroutine that was started and waits."""
     while True:
         thrown: BaseException | None = None
         sent = None
@@ -182,10 +179,9 @@ class Api:
         self._pages = DocsPages(table, self._component.version)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request."""
-        seen: Observation = scope.get("remuda") or self._unobserved(scope)
-        seen.service = self._component.name
-        inbound = InboundRequest(scope, receive, seen)
+        observation: Observation = scope.get("remuda") or self._unobserved(scope)
+        observation.service = self._component.name
+        inbound = InboundRequest(scope, receive, observation)
         try:
             response = await self._respond(inbound)
         except ClientDisconnect:
@@ -345,15 +341,23 @@ class Api:
         return endpoint.render(result)
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:
-        seen = inbound.observation
-        seen.error_code = error.code if isinstance(error, RemudaError) else "internal"
+        observation = inbound.observation
+        observation.error_code = error.code if isinstance(error, RemudaError) else "internal"
         if not isinstance(error, RemudaError):
             structlog.get_logger().exception(
-                "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, exc_info=error
+                "request failed",
+                trace_id=observation.trace_id,
+                service=observation.service,
+                route=observation.route,
+                exc_info=error,
             )
         elif error.status >= _DEFECTS:
             structlog.get_logger().error(
-                "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, cause=error.message
+                "request failed",
+                trace_id=observation.trace_id,
+                service=observation.service,
+                route=observation.route,
+                cause=error.message,
             )
         return inbound.error_response(error, self._settings.url or inbound.url(self._settings.proxies))
 

@@ -105,7 +105,6 @@ class Audit:
         self._principal = principal
         self._is_recorded = False
         self._written_in: str | None = None
-        """Organization of the object that was written."""
 
     def record_success(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the transaction that executes the request."""

@@ -230,7 +230,7 @@ class BodyReader(Generic[BodyT]):
     def _fits(self, document: Any) -> bool:
         try:
             return self._explainer.is_valid(document)
-        except ValueError:  # as above
+        except ValueError:
             raise _unreadable() from None
 
     @cached_property
@@ -296,7 +296,6 @@ def _pointer_of(fault: msgspec.ValidationError) -> str:
 
 
 FORM = "application/x-www-form-urlencoded"
-"""Content type of a form."""
 
 FormT = TypeVar("FormT", bound=msgspec.Struct)
 

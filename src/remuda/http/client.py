@@ -135,7 +135,6 @@ class Client(AbstractAsyncContextManager["Client"]):
         query: PageQueryT | None = None,
         context: Context | None = None,
     ) -> list[ItemT]:
-        """Return a whole list, read in pages."""
         return [item async for page in self.pages(route, path=path, query=query, context=context) for item in page]
 
     async def watch(
@@ -146,11 +145,11 @@ class Client(AbstractAsyncContextManager["Client"]):
         query: ListQueryT | None = None,
         context: Context | None = None,
         since: str | None = None,
-        heard: Callable[[], None] | None = None,
+        on_message: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchEvent[ItemT]]:
         """Yield the present objects and then changes, or the changes after a version, without end.
 
-        `heard` is called whenever the server has sent something, even a heartbeat, and all of it was yielded.
+        `on_message` is called whenever the server has sent something, even a heartbeat, and all of it was yielded.
         """
         request_query = msgspec.structs.replace(query or route.query_type(), watch=True)
         request = self._request(route, path, request_query, context, {"Accept": "text/event-stream"})
@@ -158,7 +157,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         while True:
             failure: RemudaError | None = None
             has_begun = False
-            async with aclosing(self._caller.events(request, since, heard)) as events:
+            async with aclosing(self._caller.events(request, since, on_message)) as events:
                 async for event in events:
                     if isinstance(event, RemudaError):
                         failure = event

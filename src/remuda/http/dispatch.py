@@ -70,7 +70,6 @@ class PathTrie(Generic[EndpointT]):
 
 
 def whole_path_of(scope: Scope) -> str:
-    """Return the undecoded path of a request."""
     raw = scope.get("raw_path")
     return quote(scope["path"]) if raw is None else raw.decode("latin-1")
 

@@ -150,7 +150,6 @@ class RejectedRequest(msgspec.Struct, frozen=True):
 
 
 def reject(error: Exception, request: RejectedRequest) -> Response:
-    """Return the error response of most routes."""
     return error_response(error, trace_id=request.trace_id, url=request.url)
 
 

@@ -104,7 +104,7 @@ class Idempotency:
         earlier = await self._follow(operation, print_)
         if isinstance(earlier, Response):
             return earlier
-        if not await self._begin(earlier, print_):  # another process was faster, or its record is not visible yet
+        if not await self._begin(earlier, print_):  # another process was first, or its record is not visible yet
             raise InFlight(_WAIT_S)
         return await self._run(earlier, print_, execute(operation), keep=keep)
 

@@ -22,7 +22,6 @@ Invocation = Callable[[Call[Any, Any, Any]], Coroutine[Any, Any, Any]]
 
 
 def invocations(table: Table, services: object) -> Mapping[str, Invocation]:
-    """Return the invocations of all routes of a table, by the routes' names."""
     return {route.name: invocation(route, services) for route in table.routes}
 
 

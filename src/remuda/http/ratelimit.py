@@ -36,7 +36,6 @@ class OverLimit(TooMany):
     def __init__(self, retry_after_s: int, headers: tuple[Header, ...]) -> None:
         super().__init__(retry_after_s)
         self.headers = headers
-        """Further headers of the response."""
 
 
 class RateLimiter:
@@ -52,7 +51,6 @@ class RateLimiter:
         """By caller, the longest inactive first."""
 
     def __len__(self) -> int:
-        """Return the number of callers in memory."""
         return len(self._empty_at)
 
     def check(self, who: str) -> None:

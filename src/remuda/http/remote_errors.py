@@ -50,7 +50,6 @@ def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: 
 
 
 def _facts(envelope: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield the facts that a response contains."""
     yield "problems", tuple((problem.pointer, problem.reason) for problem in envelope.problems)
     yield "plan", envelope.plan or None
     yield "error", envelope.error

@@ -47,7 +47,6 @@ class Observation:
         self.principal = ""
         """The authenticated caller: `Principal.who`."""
         self.error_code: str | None = None
-        """The `code` of the error response."""
         self.status = 0
         """Status of the response, once it has begun."""
         self.bytes = 0
@@ -92,7 +91,6 @@ class InboundRequest:
         self.scope, self.receive, self.observation = scope, receive, observation
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.extra_headers: tuple[Header, ...] = ()
-        """Further headers of the response."""
         self.credentials: RequestCredentials | None = None
 
     def client(self, proxies: TrustedProxies) -> tuple[str, int] | None:
@@ -134,7 +132,6 @@ _VALID = re.compile(HEADER_PATTERN.encode())
 
 
 def read_header(headers: Mapping[bytes, bytes], name: str) -> str | None:
-    """Return a header, or None if it was not sent."""
     value = headers.get(name.lower().encode())
     if value is None:
         return None
@@ -183,8 +180,8 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, timeout_s: float) -> bytes:
     """Return the whole body.
 
-    Raise TooLarge or TooSlow, Malformed if its announced length is not a number, and Starlette's ClientDisconnect if
-    the client is gone.
+    Raise TooLarge or TooSlow, Malformed if its announced length is not a number, and `ClientDisconnect` if the client
+    has disconnected.
     """
     if _announced(headers) > limit:
         raise TooLarge("body", limit)

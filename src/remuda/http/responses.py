@@ -29,10 +29,8 @@ Header = tuple[bytes, bytes]
 """A name in lower case, and its value."""
 
 JSON: Header = (b"content-type", b"application/json")
-"""Content type of most responses."""
 
 HTML: Header = (b"content-type", b"text/html; charset=utf-8")
-"""Content type of a page."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = frozenset({204, 304})
@@ -126,7 +124,6 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
 
 
 ResponseT = TypeVar("ResponseT")
-"""Type of a route's response."""
 
 
 class Rendered(msgspec.Struct, Generic[ResponseT], frozen=True):
@@ -202,7 +199,6 @@ class EtagView(Generic[ResourceT, ResponseT]):
         """Returns the part that a client may change, which determines the ETag."""
 
     def __call__(self, resource: ResourceT) -> bytes:
-        """Render an object, its ETag first."""
         return etag_of(resource.uid, self.writable(resource)).encode() + msgspec.json.encode(self.read(resource))
 
 
@@ -223,7 +219,6 @@ class Viewed(msgspec.Struct, Generic[ResponseT], frozen=True):
         return self.view.read(self.resource)
 
     def rendered(self) -> Rendered[ResponseT]:
-        """Return the JSON and the ETag."""
         return split_etag(self.view(self.resource))
 
 
@@ -238,7 +233,6 @@ def without_etag(view: View[Any], rendered: bytes) -> bytes:
 
 
 def without_etags(view: View[Any], rendered: Sequence[bytes]) -> Sequence[bytes]:
-    """Return what a view rendered for many objects, without ETags."""
     return [item[_WIDTH:] for item in rendered] if isinstance(view, EtagView) else rendered
 
 

@@ -77,7 +77,7 @@ def check_result(method: Method, *, response: Any, other: Any, has_view: bool) -
     returned = _members(_hints(method).get("return", Any))
     for each in returned:
         if not _is_response(each, response, other, has_view=has_view):
-            raise ValueError(f"returns {_name(each)}, and the route answers {_name(response)}{_remedy(each)}")
+            raise ValueError(f"returns {_name(each)}, and the route responds with {_name(response)}{_remedy(each)}")
     if has_view and not any(_is_stored(each) or _is_open(each) for each in returned):
         raise ValueError("returns no stored object, and the route has a view")
 

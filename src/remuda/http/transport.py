@@ -165,7 +165,6 @@ class OutboundRequest:
     """A request, without the headers that each attempt adds."""
 
     name: str
-    """Name of the operation, for messages."""
     method: str
     target: str
     body: bytes | None = None
@@ -213,7 +212,7 @@ class HttpTransport:
         await self._http.aclose()
 
     async def exchange(self, request: OutboundRequest) -> httpx2.Response:
-        """Send a request until it is answered, and return a success or raise the error of the response."""
+        """Send a request until there is a response; return a success, or raise the error of the response."""
 
         async def attempt() -> httpx2.Response:
             built = self._built(request)
@@ -237,7 +236,7 @@ class HttpTransport:
         raise error
 
     async def events(
-        self, request: OutboundRequest, since: str | None, heard: Callable[[], None] | None = None
+        self, request: OutboundRequest, since: str | None, on_message: Callable[[], None] | None = None
     ) -> AsyncGenerator[Received | RemudaError]:
         """Yield the events of one stream; if it fails temporarily, yield that error last."""
         more = {} if since is None else {"Last-Event-ID": since}
@@ -253,8 +252,8 @@ class HttpTransport:
                     async for chunk in response.aiter_raw():
                         for event in reader.feed(chunk):
                             yield event
-                        if heard is not None:
-                            heard()
+                        if on_message is not None:
+                            on_message()
                 finally:
                     await response.aclose()
         except AttemptFailed as failure:

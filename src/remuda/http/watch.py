@@ -212,7 +212,6 @@ class _Stream:
         """Version that the reader would resume from."""
 
     async def events(self, since: str | None) -> AsyncGenerator[bytes]:
-        """Yield the stream until it ends."""
         self._read_up_to = self._sent = since
         try:
             if since is None:
@@ -270,7 +269,6 @@ class _Stream:
         return pull.done()
 
     async def _check_open(self, *, at_once: bool) -> None:
-        """Raise if the stream must end."""
         if self._ports.closing.is_set():
             raise _EndedError("closing")
         reason = await self._access.lost(at_once=at_once)
@@ -285,7 +283,6 @@ class _Stream:
         return sse_event("bookmark", b"{}", cursor=self._cursors.write(self._read_up_to))
 
     def _event(self, change: Event[Any]) -> bytes | None:
-        """Return the event for a change, if there is one."""
         self._read_up_to = change.version
         if isinstance(change, Bookmark):
             return self._heartbeat()

@@ -1,1 +1,1 @@
-"""The identity service: who there is, what they may do, and how much of everything they may use."""
+"""The identity service: users, permissions, tokens and quotas."""

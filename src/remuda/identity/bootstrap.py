@@ -70,7 +70,6 @@ class FirstLogin:
     """Message of the first start: how to log in."""
 
     page: str
-    """URL of the login page."""
     administrator: str
     password: Secret | None
     """None if the configuration has it."""
@@ -90,7 +89,6 @@ class BootstrapRun:
     settings: BootstrapSettings
     credentials: CredentialsFile
     endpoint: str
-    """URL of identity for clients."""
     others: Mapping[str, str] = field(default_factory=dict)
     """URLs of the other services, by name."""
     example_instance: ExampleInstance | None = None
@@ -121,7 +119,8 @@ class BootstrapRun:
         """Return whether `credentials.json` is missing while its account exists: no start writes it again."""
         if await self.run_blocking(self.credentials.read) is not None:
             return False
-        return await exists(self.store, ServiceAccount, (await self._record()).spec.service_account)
+        record = await find(self.store, Bootstrap, _NAME)
+        return record is not None and await exists(self.store, ServiceAccount, record.spec.service_account)
 
     async def _record(self) -> Bootstrap:
         found = await find(self.store, Bootstrap, _NAME)

@@ -28,7 +28,6 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     """Content of the file."""
 
     endpoints: Mapping[str, str]
-    """URL of each service, by name."""
     token: Secret
     """Token of the service account that the bootstrap created."""
     organization_id: str
@@ -50,7 +49,6 @@ class CredentialsFile:
         return _read(self.path)
 
     def read_staged(self) -> Credentials | None:
-        """Return staged content that was not published."""
         return _read(self._staged)
 
     def stage(self, credentials: Credentials) -> None:

@@ -54,20 +54,20 @@ class OperatorRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_request(
-    *, clock: Clock, randomness: Randomness, subject: str, life: timedelta, operator: str, reason: str
+    *, clock: Clock, randomness: Randomness, subject: str, lifetime: timedelta, operator: str, reason: str
 ) -> OperatorRequest:
     return OperatorRequest(
         nonce=randomness.token_bytes(16).hex(),
         created=clock.now(),
         subject=subject,
-        lifetime_s=int(life.total_seconds()),
+        lifetime_s=int(lifetime.total_seconds()),
         operator=operator,
         reason=reason,
     )
 
 
 def seal_request(request: OperatorRequest, sealer: Sealer) -> Secret:
-    """Return a sealed request, which is a secret: it is worth a token for one minute."""
+    """Return a sealed request, which is a secret: it can be exchanged for a token for one minute."""
     return Secret(sealer.seal(Secret(msgspec.json.encode(request).decode()), context=_CONTEXT))
 
 
@@ -126,15 +126,15 @@ class OperatorTokens:
 
     async def _issue(self, request: OperatorRequest, *, trace_id: str) -> OperatorTokenRead:
         user = await self._user(request.subject)
-        life = timedelta(seconds=request.lifetime_s)
-        if not timedelta() < life <= MAX_LIFETIME:
+        lifetime = timedelta(seconds=request.lifetime_s)
+        if not timedelta() < lifetime <= MAX_LIFETIME:
             raise Invalid("the lifetime", "is not between a second and an hour", remedy="use one such as 15m")
         used = Record(stream=_USED, subject=f"operator/{request.nonce}", data=msgspec.Raw(b"{}"), once=True)
         try:
             await self.log.append([used, *await self._audited(request, user, trace_id)])
         except AlreadyExists:
             raise Unauthenticated(_REUSED) from None
-        issued = await self.tokens.issue_for_operator(user, operator=request.operator, life=life)
+        issued = await self.tokens.issue_for_operator(user, operator=request.operator, lifetime=lifetime)
         return OperatorTokenRead(access_token=issued.token, expiry=issued.expires, subject=user.spec.subject)
 
     async def _user(self, subject: str) -> User:

@@ -82,7 +82,6 @@ class IdentitySettings:
     role_bindings: tuple[RoleBinding, ...] = ()
     group_bindings: tuple[GroupBinding, ...] = ()
     system_accounts: Mapping[str, SystemAccount] = field(default_factory=lambda: dict(_SERVICES))
-    """Services, by name."""
     providers: Mapping[str, PlatformProvider] = field(default_factory=dict)
     """Global external providers, by name."""
     intent_lifetime: timedelta = timedelta(minutes=10)

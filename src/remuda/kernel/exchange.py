@@ -3,7 +3,7 @@
 An attempt raises `NotSent` or `ResponseLost` when no response came, and `RetryableResponse` for a response after which
 another attempt may succeed. Every other error is the result. A request is sent again after the pause that the server
 asks for, or a longer pause each time with jitter, until the attempts or the time are used up. A write whose response
-was lost, and that no later attempt answered, is OutcomeUnknown.
+was lost, and to which no later attempt got one, is OutcomeUnknown.
 """
 
 import asyncio

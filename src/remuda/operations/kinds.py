@@ -1,6 +1,6 @@
 """Operation: the stored record of one run of a saga.
 
-It is written before the first effect, again when the run turns to undoing, and when it is closed::
+It is written before the first effect, again when its phase becomes `undoing`, and when it is closed::
 
    running ──► done
       │
@@ -31,10 +31,8 @@ from remuda.store.logs import subject_of
 from remuda.store.objects import Resource, StoredStruct
 
 Phase = Literal["running", "undoing", "done", "undone", "stuck", "abandoned"]
-"""The phase of an operation."""
 
 OPEN_PHASES: tuple[Phase, ...] = ("running", "undoing", "stuck")
-"""The phases in which work remains."""
 
 CLOSED_PHASES: tuple[Phase, ...] = ("done", "undone", "abandoned")
 """The final phases."""
@@ -49,7 +47,6 @@ Obstacle = Literal["unreadable", "unreadable_input", "unknown_saga"]
 """The reason why a process cannot undo an operation: an unreadable record or input, or an unknown saga."""
 
 OBSTACLES: tuple[Obstacle, ...] = get_args(Obstacle)
-"""All obstacles."""
 
 _ATTEMPTS = "f3b1c5de-0d5c-4f0e-9a55-6f1d6f0a7c11"  # our own namespace, for the ids of later attempts
 
@@ -68,7 +65,6 @@ class OperationSpec(StoredStruct, frozen=True):
     subject_kind: str
     """The qualified plural of the object it is about."""
     subject: str
-    """The name of the object it is about."""
     actor: str
     input: str
     """The saga's input, as JSON; empty if it contains a secret."""
@@ -93,11 +89,9 @@ class OperationStatus(StoredStruct, frozen=True):
     error: Failure | None = None
     """The reason why it is undone."""
     undo_attempts: int = 0
-    """The number of failed attempts to undo it."""
     undo_error: Failure | None = None
     """The error of the last one."""
     next_attempt: datetime | None = None
-    """The time of the next attempt to undo it."""
     undo_started: datetime | None = None
     """The time when it turned to undoing."""
     closed: datetime | None = None

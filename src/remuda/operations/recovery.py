@@ -57,7 +57,7 @@ class OperationRecovery:
         self._last = _Scan()
 
     async def run(self) -> None:
-        """Scan at once and then at an interval, for ever: a background task."""
+        """Background task: scan at once and then at an interval, until stopped."""
         while True:
             await self.recover()
             await self._operations.clock.sleep(self._operations.settings.recovery_interval_s)
@@ -73,7 +73,7 @@ class OperationRecovery:
         self._operations.reporter.obstructed(scan.obstructed, self._operations.sagas)
 
     async def run_retention(self) -> None:
-        """Delete old records at once and then at an interval, for ever: a background task."""
+        """Background task: delete old records at once and then at an interval, until stopped."""
         while True:
             await self.delete_old()
             await self._operations.clock.sleep(_RETENTION_INTERVAL_S)
@@ -155,4 +155,4 @@ class OperationRecovery:
         except Unreadable:
             unreadable.append(name)
         except (NotFound, Conflict):
-            return  # another process was faster
+            return  # another process was first

@@ -58,7 +58,6 @@ class InFlightKeys:
         self._listeners.append(listener)
 
     def begin(self, key: str) -> None:
-        """Mark a key busy."""
         self._busy.add(key)
 
     def abandon(self, key: str) -> None:
@@ -198,7 +197,7 @@ class Calls:
                 return await self._send(key, method, request, until=until, limit_s=limit_s, is_safe=safe)
             except Exception as error:
                 pause_s = self._backoff.pause_s(retries + 1, self._randomness)
-                if not safe or once or not self._may_retry(error, retries, until - pause_s):
+                if not safe or once or not self._admit_retry(error, retries, until - pause_s):
                     if isinstance(error, Unavailable):
                         error.provider_problem = _problem(error)
                     raise
@@ -320,7 +319,7 @@ class Calls:
         if not sent.is_safe:
             self._keys.abandon(sent.key)
 
-    def _may_retry(self, error: Exception, retries: int, until: float) -> bool:
+    def _admit_retry(self, error: Exception, retries: int, until: float) -> bool:
         if isinstance(error, CallRejected) or not self._is_unhealthy(error):
             return False
         return retries < self._settings.retries and self._clock.monotonic() < until and self._budget.take()
@@ -337,7 +336,9 @@ def _problem(error: Unavailable) -> str:
     """Return what is wrong with the provider, for all users. There are few texts, since each change is reported."""
     outcome = error.outcome if isinstance(error, CallRejected) else ""
     if isinstance(error, OutcomeUnknown) or outcome == "busy":
-        return "the provider did not answer in time: the request may still take effect, and will be checked and retried"
+        return (
+            "the provider did not respond in time: the request may still take effect, and will be checked and retried"
+        )
     if outcome in {"full", "not_sent"}:
         return "the provider is busy, and the request will be retried"
     return "the provider is failing or cannot be reached, and the request will be retried"

@@ -23,7 +23,6 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
 BreakerState = Literal["closed", "open", "half_open"]
-"""State of a breaker."""
 
 BREAKER_STATES: tuple[BreakerState, ...] = ("closed", "open", "half_open")
 
@@ -159,15 +158,12 @@ class CallSettings:
     """Limits of the calls to a provider. There are no configuration keys for them: a program passes other ones."""
 
     slots: int = 16
-    """Largest number of calls in flight."""
     queue: int = 256
-    """Largest number of queued calls."""
     deadline_s: float = 30.0
     """Deadline of a call unless the caller passes another."""
     unresponsive_after_s: float = 2.0
     """Time in flight after which a call that missed its deadline counts as a failure of the provider."""
     retries: int = 3
-    """Largest number of retries of a safe call."""
     retry_share: float = 0.1
     """Largest number of retries per call, in the long run."""
     pause_s: float = 0.2

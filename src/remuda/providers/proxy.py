@@ -44,7 +44,6 @@ UPLOAD_S = 3600.0
 
 
 def image_key(image: str) -> str:
-    """Return the key of calls about an image."""
     return f"image-{image}"
 
 

@@ -24,12 +24,10 @@ from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
 QUOTA_CONFIRMED = "QuotaConfirmed"
-"""The condition that says that the quota of an object is confirmed."""
 
 OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still running", report_after_s=2.0)
 """The result for an object whose create operation is open. Controllers see every new object before that ends."""
 UPDATE_OPEN = Blocked("OperationRunning", "the update operation is still running", report_after_s=2.0)
-"""The result for an object that is locked by an operation."""
 
 
 def project_ref(resource: Resource) -> ProjectRef:

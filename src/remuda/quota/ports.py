@@ -129,7 +129,6 @@ class QuotaLedger(Protocol):
 
 
 def payer_principal(principal: Principal, project: ProjectRef) -> Principal:
-    """Return the caller as the payer of a new resource in a project."""
     if is_id(principal.organization or "") and is_id(principal.project or ""):
         return principal
     return principal.with_payer(project.organization, project.project)

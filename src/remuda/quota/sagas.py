@@ -196,7 +196,6 @@ def update_saga(
     charge: Callable[[ResourceT], Charge],
     has_secret: bool = False,
 ) -> Saga[QuotaPorts, ChangeT]:
-    """Return the saga that updates objects of a kind together with their quota."""
     steps = _UpdateSteps(kind.type, changed, charge)
     return Saga(
         name=name,
@@ -285,7 +284,6 @@ class _UpdateSteps(Generic[ResourceT, ChangeT]):
         await self._set_allocation(ports, work, found)
 
     async def restore_allocation(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
-        """Set the allocation to the quota of the restored state."""
         await self._rewrite(ports, work, reverting)
         await self._set_allocation(
             ports, work, await find(ports.store, self._kind, work.input.id, include_deleting=False)

@@ -183,7 +183,6 @@ class LeaderTerm:
         self._reconciler = reconciler
         self._lost_events = LostEvents(self._lost_event_found)
         self._not_watching = set(range(len(sources)))
-        """The sources that do not watch yet."""
         self._tasks = BackgroundTasks(ports.clock)
         for number, source in enumerate(sources):
             watcher = Watcher(source, ports.store, self._add, on_start=partial(self._source_started, number))

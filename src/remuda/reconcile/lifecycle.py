@@ -16,10 +16,6 @@ in at most one status write per reconcile, together with their own changes of th
 return; nothing is written if nothing changed. An unexpected error is logged in full and reported to users only as such.
 An error that a retry may cure says nothing about an object that is available, so its conditions stay as they are. Of an
 object that users wait for, the second such error in a row is reported as the cause of the delay.
-
-An effect took place whether or not the status write succeeds, so after a failed write its events are recorded alone.
-The next reconcile may repeat the effect, because it read an old state: the recorder knows that, and does not record it
-again. If the response to a write was lost, the events may be in the timeline and are searched there.
 """
 
 import asyncio
@@ -30,12 +26,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, Protocol
 
-import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.deletion_guard import DeletionGuard
+from remuda.reconcile.event_recorder import EventRecorder
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Result
 from remuda.reconcile.sources import Source
@@ -55,7 +51,7 @@ from remuda.reconcile.status import (
 )
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
-from remuda.store.logs import Log, Record
+from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, STORE_FINALIZERS, Resource, ResourceT
 
 WaitsFor = Callable[[ResourceT], Awaitable[str]]
@@ -96,59 +92,6 @@ async def blocked_by_references(
     if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
         return Blocked("HasChildren", await waits_for(resource))
     return None
-
-
-_RECENT = 50
-_PER_RUN_KEYS = ("reconcileId", "cause")
-
-
-class EventRecorder:
-    """Records timeline events exactly once. It knows those recorded without a write, by uid, until the next write."""
-
-    def __init__(self, log: Log | None) -> None:
-        self._log = log
-        self._recorded: dict[str, list[tuple[str, bytes]]] = {}
-
-    def unrecorded(self, uid: str, effects: Sequence[Record]) -> list[Record]:
-        """Return the events that were not recorded before."""
-        recorded = self._recorded.get(uid)
-        return [*effects] if recorded is None else [each for each in effects if _content(each) not in recorded]
-
-    async def append(self, uid: str, effects: Sequence[Record]) -> None:
-        """Record events when there is nothing to write."""
-        if effects and self._log is not None:
-            await self._log.append(effects)
-        self._recorded.pop(uid, None)
-
-    async def write_with(self, uid: str, write: Awaitable[object], effects: Sequence[Record]) -> None:
-        """Write an object together with these events; if that fails, record the events alone."""
-        try:
-            await write
-        except RemudaError:
-            await self._record(uid, effects)
-            raise
-        self._recorded.pop(uid, None)
-
-    async def _record(self, uid: str, effects: Sequence[Record]) -> None:
-        if not effects or self._log is None:
-            return
-        missing = [each for each in effects if not await _is_recorded(self._log, each)]
-        if missing:
-            await self._log.append(missing)
-        self._recorded.setdefault(uid, []).extend(map(_content, effects))
-
-
-async def _is_recorded(log: Log, record: Record) -> bool:
-    """Return whether a record was stored by a write whose response was lost. A reconcile records nothing twice."""
-    page = await log.read_back(record.stream, record.subject, limit=_RECENT)
-    return any(bytes(entry.data) == bytes(record.data) for entry in page.entries)
-
-
-def _content(record: Record) -> tuple[str, bytes]:
-    """Return the content of a record, independent of the reconcile."""
-    result = msgspec.json.decode(record.data, type=dict[str, msgspec.Raw])
-    kept = {name: value for name, value in result.items() if name not in _PER_RUN_KEYS}
-    return record.subject, msgspec.json.encode(kept, order="deterministic")
 
 
 FINALIZER_REMOVED = "FinalizerRemoved"
@@ -280,7 +223,7 @@ class Lifecycle(Generic[ResourceT]):
         except NotFound as error:
             if error.name != key:
                 raise
-            return Done()  # also if it was removed meanwhile, by another process that believes to lead
+            return Done()  # also if it was removed meanwhile, by another process whose leadership has ended
 
     async def _reconcile(self, resource: ResourceT, context: ReconcileContext) -> Result:
         if resource.is_deleting:

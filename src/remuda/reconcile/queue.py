@@ -105,7 +105,6 @@ class Rank(IntEnum):
     ROUTINE = 5
     """Something in progress continues."""
     RESYNC = 60
-    """A resync."""
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):

@@ -48,7 +48,7 @@ class Blocked:
     reason: str
     message: str
     report_after_s: float = 0.0
-    """Do not report this before the object has waited so long: usually the wait is over in no time."""
+    """Do not report this before the object has waited so long: usually the wait is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,6 @@ RECHECK_S = 0.5
 """The delay before another process's work is checked again, if there is no event."""
 
 Result = Done | Requeue | Blocked | Failed
-"""The result of a reconcile."""
 
 
 Cause = Literal["event", "requeue", "retry", "start", "resync"]
@@ -80,7 +79,6 @@ class ReconcileContext:
         self, *, controller: str, key: str, cause: Cause, registry: Registry, randomness: Randomness, failures: int = 0
     ) -> None:
         self.id: str = random_id(randomness)
-        """The reconcile id."""
         self.controller, self.key = controller, key
         self.cause: Cause = cause
         self.failures = failures

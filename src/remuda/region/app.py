@@ -223,7 +223,6 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         yield "file storage classes", self._classes.run
 
     async def seed(self) -> None:
-        """Store the regions of the configuration."""
         await seed_regions(self.ports.store, self.ports.settings.regions, now=self.ports.clock.now())
 
     async def close(self) -> None:

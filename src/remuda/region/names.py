@@ -4,11 +4,9 @@ from remuda.access.principal import Permission, Verb
 from remuda.http.schema import Id, Parameters
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
-"""Path of an organization, in version 1 of the API."""
 REGIONS_OF_ORGANIZATION = f"{ORGANIZATION}/regions"
 REGION_OF_ORGANIZATION = f"{REGIONS_OF_ORGANIZATION}/{{regionID}}"
 REGIONS = "/api/v2/regions"
-"""Path of the regions, in version 2 of the API."""
 REGION = f"{REGIONS}/{{regionID}}"
 
 

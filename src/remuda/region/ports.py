@@ -43,4 +43,4 @@ class RegionPorts(ServicePorts):
     controllers: ControllerSettings = field(
         default_factory=lambda: ControllerSettings(resync=ResyncSettings(keys_per_s=2.0))
     )
-    """A full resync of 100,000 servers takes hours, and so costs next to nothing."""
+    """A full resync of 100,000 servers takes hours, and so needs little CPU."""

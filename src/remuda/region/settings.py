@@ -22,7 +22,6 @@ class RegionSettings:
     """Settings that an operator chooses."""
 
     url: str = "http://127.0.0.1:8080/region"
-    """URL of this service for clients."""
     identity_url: str = "http://127.0.0.1:8080/identity"
     """URL of the service that issues tokens."""
     regions: tuple[ConfiguredRegion, ...] = ()
@@ -33,7 +32,6 @@ class RegionSettings:
     create_attempts: int = 3
     """Attempts to create a server that fails at the provider."""
     poll_idle: timedelta = timedelta(minutes=5)
-    """Interval of the monitor."""
     initial_polls_per_second: int = 3
     """Rate of initial polls: of servers whose last observed version is not known."""
     checks_per_second: int = 10
@@ -43,6 +41,5 @@ class RegionSettings:
     poll_busy: timedelta = timedelta(seconds=2)
     """Requeue delay for a resource that its provider is changing, if the provider sends no events."""
     image_size_gib: int = 30
-    """Size limit of imported images."""
     image_targets: tuple[str, ...] = ()
     """Private networks from which images may be imported."""

@@ -53,7 +53,6 @@ class ResourceService(Generic[ResourceT, ReadT]):
     """The endpoint of its permissions, with the service, such as `region:networks:v2`."""
     view: ClassVar[EtagView[Any, Any]]
     noun: ClassVar[str]
-    """The noun in error messages."""
     is_kept_in_use: ClassVar[bool] = False
     """An object that is in use cannot be deleted."""
 

@@ -69,4 +69,3 @@ ROUTES: list[AnyRoute] = [
         calls=ServiceInfo.protected_resource,
     ),
 ]
-"""The routes of `ServiceInfo`."""

@@ -60,11 +60,9 @@ class ListOptions(TypedDict, total=False):
     """Options of a list. Without any, it returns all objects of a kind."""
 
     labels: Mapping[str, str] | None
-    """Labels that the objects have."""
     index: tuple[str, str] | None
     """A declared index and the value that the objects have in it."""
     limit: int | None
-    """Largest number of objects of the page."""
     after: str | None
     """The token of the page, from the one before."""
 

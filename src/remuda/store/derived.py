@@ -29,7 +29,6 @@ class DerivedCache(Generic[KeyT, ValueT]):
         self._entries: OrderedDict[KeyT, _Entry[ValueT]] = OrderedDict()
 
     def find(self, key: KeyT) -> ValueT | None:
-        """Return the value, if none of its dependencies has changed."""
         entry = self._entries.get(key)
         if entry is None:
             return None

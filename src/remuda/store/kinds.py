@@ -112,7 +112,6 @@ class Index(Generic[ResourceT]):
 
     name: str
     values: Callable[[ResourceT], Iterable[str]]
-    """The values under which an object is found."""
     revision: int = 1
     """Increase it when `values` changes its meaning: the index is then rebuilt when a store is opened."""
 
@@ -170,14 +169,12 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def blank_status(self) -> Any:
-        """The status of a new object, or None if the kind has none."""
         for part in msgspec.structs.fields(self.type):
             if part.name == "status":
                 return part.default if part.default_factory is msgspec.NODEFAULT else part.default_factory()
         return None
 
     def owner(self, owner: ResourceT) -> OwnerReference:
-        """Return the owner reference by which a child names `owner`."""
         return OwnerReference(
             api_version=self.api_version,
             kind=self.name,
@@ -251,7 +248,6 @@ class Registry:
         return self._by_name[qualified]
 
     def owning(self, reference: OwnerReference) -> Kind[Any] | None:
-        """Return the kind of the owner that a child names, if it is registered."""
         return self._by_owner.get((reference.api_version, reference.kind))
 
     def referrers_of(self, kind: Kind[Any]) -> tuple[Kind[Any], ...]:

@@ -107,7 +107,7 @@ class Expecting(ABC):
 
     def may_be_good(self, token: Token) -> bool:
         """Tell whether a token can be good. One that was good before the clock was put back may still be."""
-        if token.is_revoked or self.machine.clock.now().timestamp() >= token.claims["exp"]:
+        if token.find_revocation or self.machine.clock.now().timestamp() >= token.claims["exp"]:
             return False
         if token.session is not None:
             return not token.session.has_ended

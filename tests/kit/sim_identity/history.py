@@ -57,7 +57,7 @@ class Token:
     session: Session | None = None
     account: str = ""
     may_be_revoked: bool = False
-    is_revoked: bool = False
+    find_revocation: bool = False
 
 
 @dataclass(slots=True)

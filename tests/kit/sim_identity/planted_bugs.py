@@ -52,7 +52,7 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "what crashed is never undone": (OperationRecovery, "recover", _nothing),
     "a group keeps whoever is gone": (GroupController, "__call__", _always(answer=Done())),
     "an account is shown a token that nobody stores": (rules, "rotated", lambda account, *_: account),
-    "nobody looks at what was revoked": (Tokens, "is_revoked", _always(answer=False)),
+    "nobody looks at what was revoked": (Tokens, "find_revocation", _always(answer=False)),
     "a session goes on after its refresh token came twice": (Sessions, "end", _nothing),
     "whoever logs out is still logged in": (BrowserLogins, "end", _nothing),
     "every password is right": (Passwords, "verify", _always(answer=True)),

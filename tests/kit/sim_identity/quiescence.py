@@ -172,5 +172,5 @@ def _tokens(seen: IdentitySnapshot, history: IdentityHistory, now: datetime) -> 
             yield f"the session {session.name} has outlived its login"
     for token in history.tokens:
         is_over = token.claims["exp"] + REMEMBERED.total_seconds() <= now.timestamp()
-        if token.is_revoked and not is_over and token.claims["jti"] not in seen.revocations:
+        if token.find_revocation and not is_over and token.claims["jti"] not in seen.revocations:
             yield f"the token {token.claims['jti']} was revoked and others are not told"

@@ -62,7 +62,7 @@ class TokenHolder(Customer):
         reply = await self._show("/oauth2/v2/revoke", token.text, token.session)
         # What has expired is not good anyhow, and nobody writes that down.
         if reply.status == 200 and is_validated and self.system.is_in_time(token.claims):
-            token.is_revoked = True
+            token.find_revocation = True
 
     async def revoke_session(self) -> None:
         """Revoke a refresh token, with which its session ends."""

@@ -36,7 +36,6 @@ class LoginContext(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     """A login: the services, the tokens, the subject, and the organization and project to work in."""
 
     endpoints: Mapping[str, str]
-    """URL of each service."""
     tokens: LoginTokens
     subject: str = ""
     organization: NamedId | None = None
@@ -50,7 +49,6 @@ class LoginContexts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     contexts: Mapping[str, LoginContext] = {}
 
     def find(self, name: str | None) -> tuple[str, LoginContext]:
-        """Return the context of this name, or the current one."""
         if name is None and not self.current:
             if self.contexts:
                 raise Unusable(f"No context is in use: {self.remedy}.")

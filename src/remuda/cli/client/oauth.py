@@ -47,7 +47,6 @@ async def refresh_tokens(connections: Connections, identity: str, refresh: Secre
 
 
 async def revoke_token(connections: Connections, identity: str, refresh: Secret) -> None:
-    """End a login at the server."""
     try:
         await _post(connections, identity, "revoke", {"client_id": CLIENT, "token": refresh.reveal()})
     except Unavailable:

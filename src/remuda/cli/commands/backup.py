@@ -6,7 +6,6 @@ one step, so a crash leaves the old store or the new one. Keys are replaced just
 after a crash in between, the command is run again.
 """
 
-import asyncio
 import contextlib
 import os
 import shlex
@@ -111,7 +110,7 @@ _PARTS = ("-wal", "-shm")
 """Suffixes of SQLite's files beside a database that is open or was not closed."""
 
 
-def restore(
+async def restore(
     file: Path,
     /,
     *,
@@ -132,9 +131,7 @@ def restore(
     :param keys: Read the keys of the backup from this file, if they are not in the data directory.
     :param move_aside: Keep the present store under another name.
     """
-    if not file.is_file():
-        raise NotFound("backup", str(file))
-    check_format(file)
+    _check_is_backup(file)
     directory = DataDirectory(load_configuration(config, data, None).configuration.server.data)
     with _writing(directory.path), _locked(directory):
         if directory.store.exists() and not move_aside:
@@ -143,7 +140,7 @@ def restore(
         found = keys or directory.keys
         sealer = _sealer(found)
         with _staged(file, directory) as staged:
-            asyncio.run(_check(staged, sealer))
+            await _check(staged, sealer)
             aside = _set_aside(directory) if directory.store.exists() else None
             _take_keys(found, directory)
             move_over(staged, directory.store)
@@ -204,6 +201,12 @@ def _staged(file: Path, directory: DataDirectory) -> Iterator[Path]:
 def _remove(staged: Path) -> None:
     for suffix in ("", *_PARTS, ".lock"):
         staged.with_name(f"{staged.name}{suffix}").unlink(missing_ok=True)
+
+
+def _check_is_backup(file: Path) -> None:
+    if not file.is_file():
+        raise NotFound("backup", str(file))
+    check_format(file)
 
 
 async def _check(staged: Path, sealer: Sealer) -> None:

@@ -107,7 +107,7 @@ class InstanceOptions:
     """Optional settings of an instance. None leaves a setting unchanged."""
 
     user_data: Annotated[
-        Path | None, Parameter(help="Pass this file to cloud-init when the instance starts for the first time.")
+        Path | None, Parameter(help="Pass this file to cloud-init when the instance starts from a new disk.")
     ] = None
     security_group: Annotated[
         tuple[str, ...] | None,

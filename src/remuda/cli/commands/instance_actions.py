@@ -26,9 +26,7 @@ from remuda.kernel.files import write_private
 from remuda.resources.schema import ImageRead
 
 _MAX_LINES = 100_000
-"""Limit of the API."""
 _MAX_EVENTS = 1_000
-"""Limit of the API."""
 _UID_LENGTH = 8
 """Enough of a uid to tell a few incarnations apart."""
 ReadT = TypeVar("ReadT")

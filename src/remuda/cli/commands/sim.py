@@ -42,7 +42,6 @@ class CloudOptions:
     config: ConfigOption = None
 
     def files(self) -> Iterator[Path]:
-        """Yield the database files of the clouds."""
         directory = DataDirectory(load_configuration(self.config, self.data, None).configuration.server.data)
         found = sorted(directory.clouds.glob("*.db"))
         if not found:
@@ -104,7 +103,7 @@ def migrate(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) ->
 
 
 def vanish(server: ServerArgument, /, *, options: CloudOptions = ALL_CLOUDS) -> None:
-    """Remove a server without a trace.
+    """Remove a server without an event, as if it were lost.
 
     Example::
 

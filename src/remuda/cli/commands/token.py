@@ -110,15 +110,15 @@ async def issue(
     :param reason: Record this reason in the audit log.
     :param listen: Expect remuda up at this HOST:PORT, if it does not run now and moves to another address.
     """
-    life = parse_duration(lifetime)
-    if life is None or not life or life > MAX_LIFETIME:
+    duration = parse_duration(lifetime)
+    if duration is None or not duration or duration > MAX_LIFETIME:
         raise Invalid("--lifetime", "is not a duration of at most an hour", remedy="give one such as 15m or 1h")
     found = load_configuration(config, data, listen)
     request = new_request(
         clock=SystemClock(),
         randomness=SystemRandomness(),
         subject=subject,
-        life=life,
+        lifetime=duration,
         operator=_operator(),
         reason=reason or "",
     )

@@ -51,7 +51,6 @@ class Tombstone:
     region: str
     uid: str
     time: datetime
-    """The time of its deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,6 @@ class ExplanationInput:
     """None if it does not exist, or if region does not respond."""
     operations: Sequence[Operation] = ()
     policy: Protection | None = None
-    """The protection that the project requires."""
     power: PowerRequest | None = None
     """The last request to start or stop the instance."""
     now: datetime

@@ -192,7 +192,6 @@ def _without_article(text: str) -> str:
 
 
 def messages_of(wait: WaitRead) -> Iterator[str]:
-    """Yield the description of a wait for users."""
     yield wait.message
     if wait.next_attempt is not None:
         yield f"The next attempt is at {format_time(wait.next_attempt)}."

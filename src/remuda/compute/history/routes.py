@@ -44,4 +44,3 @@ ROUTES = [
         calls=History.explain,
     ),
 ]
-"""The routes of `History`."""

@@ -94,7 +94,6 @@ class History:
         return Rendered(msgspec.json.encode(events), headers=page_headers(query, continue_token))
 
     async def list_operations(self, context: Context, instance: str) -> Collection[Operation, list[OperationRead]]:
-        """Return the operations on an instance that are still kept."""
         await self._known(context, instance)
         index = ("subject", _subject(instance))
         return Collection(

@@ -56,7 +56,6 @@ class Actions:
         await self._record(context, found, "Rebooted", hard=hard)
 
     async def snapshot(self, context: Context, instance: str, body: SnapshotCreate) -> ImageRead:
-        """Create an image of an instance."""
         found, server, caller = await self._server(context, "update", instance)
         snapshot = ServerSnapshot(metadata=with_provenance(body.metadata, instance), spec=SnapshotCreateSpec())
         image = await self.region.api.snapshot_server(caller, server, snapshot)
@@ -81,7 +80,6 @@ class Actions:
         return ConsoleSessionRead(url=session.url)
 
     async def console_output(self, context: Context, instance: str, *, length: int | None) -> ConsoleOutputRead:
-        """Return the last lines of an instance's console output."""
         _, server, caller = await self._server(context, "read", instance)
         output = await self.region.api.get_server_console_output(caller, server, length=length)
         return ConsoleOutputRead(contents=output.contents)

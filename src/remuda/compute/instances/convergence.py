@@ -158,7 +158,7 @@ class ServerChanges:
                 context, server.metadata.id, _replaced(spec), revision=server.status.revision
             )
         except PreconditionFailed:
-            raise Conflict("Server", server.metadata.id) from None  # likewise
+            raise Conflict("Server", server.metadata.id) from None  # another controller sent a request
         except ResponseNotStored:
             raise Unavailable("The replacement was requested before and is not visible yet. Try again.") from None
         except RemudaError as error:
@@ -203,7 +203,6 @@ POLL_S = 10.0
 """The delay before region is polled, in case the watch of servers has missed a change."""
 
 InstanceResult = LifecycleResult[ComputeInstance]
-"""The result of a reconcile of an instance."""
 
 _CREATING = Requeue(POLL_S, message="the server is being created", report_after_s=REPORT_AFTER.total_seconds())
 
@@ -424,7 +423,6 @@ def _address_events(
 
 
 def _progress(instance: ComputeInstance, server: ServerRead) -> Requeue:
-    """Return the reason for which a server is not ready."""
     if reason_of(server) not in _USUAL:
         return Requeue(POLL_S, reason_of(server), _message(server))
     if not is_being_changed(instance, server):

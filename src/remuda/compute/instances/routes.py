@@ -138,4 +138,3 @@ ROUTES = [
     _UPDATE,
     *_ACTIONS,
 ]
-"""The routes of `Instances`, `Updates` and `Actions`."""

@@ -65,7 +65,6 @@ from remuda.resources.metadata import (
 from remuda.resources.schema import MetadataWrite, TagWire
 
 SCOPE = (ORGANIZATION, PROJECT, REGION, NETWORK, NAME)
-"""The labels of the scope and name of an instance."""
 
 _CONVERTED = ("networking", "ssh_certificate_authority_id", "user_data")
 """The fields that are stored in another form than they are sent; all others of the same name are copied."""
@@ -127,7 +126,6 @@ def changed_instance(
 
 
 def _client_fields(spec: InstanceSpecWire) -> dict[str, Any]:
-    """Return the fields of a stored spec that clients write."""
     return {
         **_copied(spec),
         "networking": _stored_networking(spec.networking or NetworkingWire()),
@@ -286,7 +284,6 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
 
 
 INSTANCE_VIEW = etag_view(read_instance, writable_instance)
-"""An instance as JSON, with its ETag."""
 
 
 _SURPLUS = "ReleasingQuota"

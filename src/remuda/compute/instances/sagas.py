@@ -43,7 +43,6 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
     """Input of the create saga."""
 
     instance: str
-    """Its id."""
     requested: InstanceCreate
     region: str
     gpus: int
@@ -130,7 +129,6 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
         Step(name="recheck-network", do=_check_network, undo=_do_nothing),
     ),
 )
-"""Creates an instance."""
 
 
 class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):

@@ -102,7 +102,6 @@ async def list_tagged(region: RegionClient, instance: ComputeInstance) -> Sequen
 
 
 def classified(instance: ComputeInstance, servers: Iterable[ServerRead]) -> LinkedServers:
-    """Classify servers that are tagged with an instance."""
     servers = list(servers)
     here = [each for each in servers if is_in_scope(instance, each)]
     claiming = [each for each in here if incarnation_of(each) in {"", instance.uid}]
@@ -146,7 +145,6 @@ class ServerLookup:
 
     @classmethod
     def create(cls, region: RegionClient, registry: CollectorRegistry) -> "ServerLookup":
-        """Return a lookup with its metric in a registry."""
         text = "Requests that found no server of an instance that has one, or several."
         failed = Counter("remuda_compute_server_lookups_failed", text, ["found"], registry=registry)
         for found in ("none", "several"):

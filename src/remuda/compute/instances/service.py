@@ -162,7 +162,6 @@ def check_texts(body: InstanceSpecWire) -> None:
 
 
 def check_sources(networking: NetworkingWire | None) -> None:
-    """Reject invalid prefixes."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
         parse_prefix(prefix, "failed to parse IPv4 prefix")  # the words that clients know
 

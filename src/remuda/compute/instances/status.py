@@ -86,7 +86,6 @@ REBUILD_MESSAGES: dict[RebuildKind, str] = {
     "Rebuilding": "the server is being rebuilt from its image",
     "Replacing": "the server is being replaced",
 }
-"""The condition message of each."""
 
 _NOT_CREATED: set[PowerState | None] = {None, "Pending", "Queued", "Building"}
 """The power states of a server that was not created yet."""

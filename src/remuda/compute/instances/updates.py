@@ -164,7 +164,6 @@ class Updates:
         return await self.instances.get_authorized(context, "update", instance)
 
     async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
-        """Return the plan of an update, and the quota that blocks it."""
         update = await self._validate(context, instance, body)
         return replace(update.plan, blockers=tuple(await self._blockers(update)))
 

@@ -107,7 +107,6 @@ class InstanceCheck:
     pace: Pace
 
     async def run(self) -> None:
-        """Check all instances once."""
         rounds = {checker: self.findings.begin(checker) for checker in _CHECKERS}
         async for name in names(self.ports.store, ComputeInstance):
             await self.pace.step()
@@ -235,7 +234,7 @@ _ALLOCATION_PERIODS = 72
 """The interval between checks of allocations: six hours by default."""
 
 
-def monitor_of(ports: ComputePorts, enqueue: Callable[[str], None]) -> "Monitor":
+def new_monitor(ports: ComputePorts, enqueue: Callable[[str], None]) -> "Monitor":
     """Return the monitor of compute; `enqueue` is that of the instance controller."""
     findings, guard = Findings(ports), orphan_guard(ports.reconcile_ports)
 

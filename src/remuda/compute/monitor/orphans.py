@@ -104,7 +104,6 @@ class OrphanCheck:
             self._suspects[server.metadata.id] = server
 
     async def run(self) -> None:
-        """Check all suspects once."""
         async for server in self.deleted.remaining_servers():
             self.add_suspect(server)
         checked = self.findings.begin("server-without-instance")

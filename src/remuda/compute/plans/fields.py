@@ -149,7 +149,6 @@ class ServerField(NamedTuple):
     step: StepKind
     """The step that a change needs if nothing else changes."""
     message: Callable[[PlanSide, PlanSide], str]
-    """The sentence for a change."""
     message_on_new_disk: Callable[[PlanSide, PlanSide], str] | None = None
     """The sentence if the same step starts the server from a new disk; None if it is the same one."""
 

@@ -103,14 +103,14 @@
   const session = () => fetch("/console/session", { cache: "no-store" }).catch(() => null); // null: the server is unreachable
 
   const ask = async () => {
-    const answer = await session();
-    if (answer && answer.status === 401) leave();
+    const response = await session();
+    if (response && response.status === 401) leave();
     else setTimeout(startOver, RETRY_MS);
   };
 
   const comeBack = async () => {
-    const answer = await session();
-    if (answer && answer.ok) location.reload(); // the user may have logged in again in another tab
+    const response = await session();
+    if (response && response.ok) location.reload(); // the user may have logged in again in another tab
   };
 
   const open = () => {

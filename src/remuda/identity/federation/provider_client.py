@@ -169,7 +169,6 @@ class ProviderClient:
         return (await self._find(issuer)).metadata
 
     async def keys(self, issuer: str, kid: str | None) -> Sequence[PublicKey]:
-        """Return the keys with this id, or all if it is None."""
         async with self._lock(issuer):
             cached = await self._current(issuer)
             found = keys_with_id(cached.keys, kid)
@@ -239,7 +238,6 @@ async def read_keys(fetch: Fetch, url: str) -> tuple[PublicKey, ...]:
 
 
 def keys_with_id(keys: Sequence[PublicKey], kid: str | None) -> Sequence[PublicKey]:
-    """Return the keys with this id, or all if it is None."""
     return keys if kid is None else [key for key in keys if key.kid == kid]
 
 

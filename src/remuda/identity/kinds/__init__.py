@@ -43,4 +43,3 @@ KINDS: tuple[Kind[Any], ...] = (
     REVOCATION,
     BOOTSTRAP,
 )
-"""Every kind of the identity service."""

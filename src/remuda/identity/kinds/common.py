@@ -12,7 +12,6 @@ REMUDA_GROUP = "identity.remuda"
 _VERSION = "v1alpha1"
 
 DISPLAY_NAME = {"Display name": ".metadata.labels.unikorn-cloud\\.org/name"}
-"""Column of kinds whose objects have a display name."""
 
 UserState = Literal["active", "pending", "suspended"]
 """Only an active user can log in, and only an active membership grants permissions."""

@@ -133,7 +133,6 @@ class DeviceGrantSpec(StoredStruct, frozen=True):
     user_code_hash: str = ""
     """SHA-256 of the user code, in hex."""
     user: str = ""
-    """User who approved it."""
     is_denied: bool = False
     provider: str = ""
     authenticated: datetime | None = None

@@ -40,7 +40,6 @@ class Amount(StoredStruct, frozen=True, omit_defaults=False):
 
 
 Amounts = Annotated[tuple[Amount, ...], keyed("kind")]
-"""Amount of each kind."""
 
 
 class Limit(StoredStruct, frozen=True, omit_defaults=False):
@@ -51,7 +50,6 @@ class Limit(StoredStruct, frozen=True, omit_defaults=False):
 
 
 Limits = Annotated[tuple[Limit, ...], keyed("kind")]
-"""Limit of each kind."""
 
 
 class ProjectTotals(StoredStruct, frozen=True):

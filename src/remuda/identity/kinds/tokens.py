@@ -47,7 +47,6 @@ class SessionSpec(StoredStruct, frozen=True):
     """SHA-256 of the part that all its refresh tokens have in common. Another token of the family was stolen or reused,
     and ends the session, so no list of earlier ones is needed."""
     code: str = ""
-    """Name of the authorization code that it began with."""
     login: str = ""
     """Browser login of its code: a logout there ends it."""
     refreshed: datetime | None = None

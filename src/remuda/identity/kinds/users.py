@@ -48,7 +48,6 @@ class MemberChange(StoredStruct, frozen=True):
     """Value of the index `member`."""
     operation: str
     was_member: bool = False
-    """Whether the member was in the group before."""
 
 
 TOKENS_FINALIZER = f"{SHARED}/tokens"
@@ -59,7 +58,6 @@ _MEMBERSHIPS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c02"
 
 
 def user_id(subject: str) -> str:
-    """Return the id of the user with this subject, regardless of case."""
     return derived_id(_USERS, folded(subject.strip()))
 
 
@@ -117,7 +115,6 @@ class ReplacedToken(StoredStruct, frozen=True):
     """Token that was replaced by another."""
 
     id: str
-    """The `jti`."""
     expires: datetime
 
 

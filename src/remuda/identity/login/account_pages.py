@@ -19,12 +19,12 @@ from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
+from remuda.identity.login import schema
 from remuda.identity.login.browser_sessions import ActiveLogin
 from remuda.identity.login.browser_state import AccountPageState, BrowserRequest, LogoutConfirmation, PendingLogin
 from remuda.identity.login.login_pages import LOGIN_FAILED, BrowserPages, LoginPages
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, SessionRow, newest_first, provider_name
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.login.schema import AccountForm, PasswordForm, PasswordLinkRead, PasswordQuery
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.names import permission
 from remuda.identity.rbac.acl import Bindings
@@ -67,7 +67,7 @@ class AccountPage(BrowserPages):
             logout_state=self.states.seal(LogoutConfirmation(), browser=request.cookie),
         )
 
-    async def change(self, request: BrowserRequest, form: AccountForm) -> HtmlPage | Redirect:
+    async def change(self, request: BrowserRequest, form: schema.AccountForm) -> HtmlPage | Redirect:
         """End a session, or a login in another browser. One that no longer exists counts as ended."""
         self.states.open(AccountPageState, form.state, browser=request.cookie)
         current = await self.logins.find(request.cookie)
@@ -76,7 +76,7 @@ class AccountPage(BrowserPages):
         await self._end_selected(request, current, form)
         return Redirect(f"{self.settings.issuer}{ACCOUNT}")
 
-    async def _end_selected(self, request: BrowserRequest, current: ActiveLogin, form: AccountForm) -> None:
+    async def _end_selected(self, request: BrowserRequest, current: ActiveLogin, form: schema.AccountForm) -> None:
         user, scope = current.user, await self._scope(current)
         for session in scope.sessions:
             if session.name == form.session:
@@ -155,22 +155,22 @@ _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 class PasswordPages(BrowserPages):
     """Pages that set passwords."""
 
-    async def make_link(self, context: Context, subject: str) -> PasswordLinkRead:
+    async def create_link(self, context: Context, body: schema.PasswordLinkWrite) -> schema.PasswordLinkRead:
         """Return a link that lets a user set a password once. It replaces any earlier link."""
         require_everywhere(context.principal, UPDATE_USERS)
-        user = await self.store.get(User, user_id(subject))
-        created = await self.passwords.make_link(user.name, log=await self._link_records(context, user))
+        user = await self.store.get(User, user_id(body.subject))
+        created = await self.passwords.create_link(user.name, log=await self._link_records(context, user))
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={created.secret.reveal()}")
-        return PasswordLinkRead(link=link, expiry=created.expires)
+        return schema.PasswordLinkRead(link=link, expiry=created.expires)
 
-    async def show(self, request: BrowserRequest, query: PasswordQuery) -> HtmlPage:
+    async def show(self, request: BrowserRequest, query: schema.PasswordQuery) -> HtmlPage:
         if not query.link:
             current = await self.logins.find(request.cookie)
             return self.pages.password(email="" if current is None else current.user.spec.subject)
         user = await self.passwords.user_of_link(query.link)
         return self.pages.password(link=query.link, email=user.spec.subject)
 
-    async def choose(self, request: BrowserRequest, form: PasswordForm) -> HtmlPage:
+    async def choose(self, request: BrowserRequest, form: schema.PasswordForm) -> HtmlPage:
         """Set a new password from the form, which has a link or the current password."""
         if form.link:
             user = await self.passwords.user_of_link(form.link)
@@ -186,7 +186,7 @@ class PasswordPages(BrowserPages):
             return self.pages.password(link=form.link, email=email, problem=invalid.message, status=_BAD_REQUEST)
         return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
 
-    async def _set_password(self, request: BrowserRequest, form: PasswordForm, user: User) -> None:
+    async def _set_password(self, request: BrowserRequest, form: schema.PasswordForm, user: User) -> None:
         if form.new_password != form.repeated_password:
             raise Invalid("password", "The two new passwords differ: enter them again.")
         new_password, log = form.new_password or Secret(""), await self.records.succeeded(request, user)

@@ -131,7 +131,6 @@ def is_fresh(request: AuthorizationRequest, authenticated: datetime | None, now:
 
 
 def response_location(request: AuthorizationRequest, issuer: str, parameters: Mapping[str, str]) -> str:
-    """Return the redirect URI with the parameters of a response."""
     sent = {**parameters, **({"state": request.state} if request.state else {}), "iss": issuer}
     return with_query(request.redirect_uri, sent)
 

@@ -47,9 +47,9 @@ class Cookie:
         values = {value for name, _, value in pairs if name == self.name}
         return values.pop() if len(values) == 1 else ""
 
-    def write(self, value: str, *, life: timedelta | None = None) -> str:
+    def write(self, value: str, *, lifetime: timedelta | None = None) -> str:
         """Return the Set-Cookie header. Without a lifetime the cookie ends with the browser session."""
-        age = "" if life is None else f"; Max-Age={int(life.total_seconds())}"
+        age = "" if lifetime is None else f"; Max-Age={int(lifetime.total_seconds())}"
         return f"{self.name}={value}; {self._attributes}{age}"
 
     def clear(self) -> str:
@@ -126,7 +126,7 @@ class KnownBrowserCookie:
             expires=int((self._clock.now() + KNOWN_BROWSER_LIFETIME).timestamp()),
         )
         sealed = self._sealer.seal(Secret(msgspec.json.encode(content).decode()), context=_CONTEXT)
-        return self._cookie.write(sealed, life=KNOWN_BROWSER_LIFETIME)
+        return self._cookie.write(sealed, lifetime=KNOWN_BROWSER_LIFETIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,6 @@ class BrowserState(msgspec.Struct, frozen=True):
     """Base of the states that are sealed to one browser."""
 
     context: ClassVar[str]
-    """Name of the state in the sealed context."""
 
 
 class PendingLogin(BrowserState, frozen=True, omit_defaults=True):
@@ -239,7 +238,6 @@ class States:
         self._sealer, self._clock = sealer, clock
 
     def seal(self, state: BrowserState, *, browser: str) -> str:
-        """Seal a state for the browser with this cookie."""
         assert browser, "a state belongs to a browser"
         expires = int((self._clock.now() + STATE_LIFETIME).timestamp())
         plain = Secret(msgspec.json.encode(_SealedState(expires, state)).decode())

@@ -26,6 +26,7 @@ from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.users import User, user_id
+from remuda.identity.login import schema
 from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.authorization import (
     AuthorizationRequest,
@@ -50,7 +51,6 @@ from remuda.identity.login.browser_state import (
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
-from remuda.identity.login.schema import CallbackQuery, LoginForm, LogoutRequest
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import IdClaims
@@ -183,7 +183,7 @@ class LoginPages(BrowserPages):
         page = await self._page(browser, pending, state, email=email)
         return msgspec.structs.replace(page, cookies=cookies)
 
-    async def login(self, browser: BrowserRequest, form: LoginForm) -> HtmlPage | Redirect:
+    async def login(self, browser: BrowserRequest, form: schema.LoginForm) -> HtmlPage | Redirect:
         if not browser.cookie and form.password is None:
             return self.pages.resubmit(state=form.state, email=form.email, provider=form.provider)
         pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)
@@ -197,7 +197,7 @@ class LoginPages(BrowserPages):
             return await self._page(browser, pending, form.state, email=form.email)
         return await self._log_in_with_provider(browser, pending, form)
 
-    async def callback(self, browser: BrowserRequest, query: CallbackQuery) -> HtmlPage | Redirect:
+    async def callback(self, browser: BrowserRequest, query: schema.CallbackQuery) -> HtmlPage | Redirect:
         """Complete a login at an external provider."""
         attempt = self.states.open(ProviderLogin, query.state, browser=browser.cookie)
         try:
@@ -208,7 +208,7 @@ class LoginPages(BrowserPages):
         return await self._complete(browser, attempt.pending, user, provider=attempt.request.provider)
 
     async def _log_in_with_password(
-        self, browser: BrowserRequest, pending: PendingLogin, form: LoginForm, password: Secret
+        self, browser: BrowserRequest, pending: PendingLogin, form: schema.LoginForm, password: Secret
     ) -> HtmlPage | Redirect:
         user = await self.verified_user(browser, form.email, password)
         if user is None:
@@ -218,7 +218,7 @@ class LoginPages(BrowserPages):
         return await self._complete(browser, pending, user, provider="")
 
     async def _log_in_with_provider(
-        self, browser: BrowserRequest, pending: PendingLogin, form: LoginForm
+        self, browser: BrowserRequest, pending: PendingLogin, form: schema.LoginForm
     ) -> HtmlPage | Redirect:
         """Redirect to the provider that was chosen, or that of the address's domain.
 
@@ -251,7 +251,7 @@ class LoginPages(BrowserPages):
         except OAuthError as error:
             return self.redirects.error_response(pending, error)
 
-    async def _provider_user(self, request: ProviderRequest, query: CallbackQuery) -> User:
+    async def _provider_user(self, request: ProviderRequest, query: schema.CallbackQuery) -> User:
         """Return the active user whom the provider has authenticated, or raise OAuthError."""
         provider = await self.providers.find(request.provider)
         if provider is None:
@@ -272,7 +272,7 @@ class LoginPages(BrowserPages):
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = await self.records.succeeded(browser, user)
         current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)
-        cookies = [self.cookie.write(cookie, life=LOGIN_LIFETIME)]
+        cookies = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)]
         if not provider:  # a login at a provider does not prove knowledge of the password
             cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
         return Redirect(await self.redirects.location(pending, current), cookies=tuple(cookies))
@@ -322,7 +322,7 @@ class LogoutPages(BrowserPages):
     cookie: BrowserCookie
     tokens: Tokens
 
-    async def log_out(self, browser: BrowserRequest, request: LogoutRequest) -> HtmlPage | Redirect:
+    async def log_out(self, browser: BrowserRequest, request: schema.LogoutRequest) -> HtmlPage | Redirect:
         """Log the user out, or show the confirmation."""
         if request.confirmation:
             return await self._confirmed(browser, request.confirmation)
@@ -354,7 +354,7 @@ class LogoutPages(BrowserPages):
             "You are logged out", "You can close this page.", cookies=cookies, leads=("Log in again", ACCOUNT)
         )
 
-    async def _client(self, request: LogoutRequest, hint: IdClaims | None) -> OAuth2Client | None:
+    async def _client(self, request: schema.LogoutRequest, hint: IdClaims | None) -> OAuth2Client | None:
         name = request.client_id or (hint.azp if hint is not None else "")
         if hint is not None and name not in hint.aud:
             raise Malformed(
@@ -363,7 +363,7 @@ class LogoutPages(BrowserPages):
         return await self.clients.find(name) if name else None
 
 
-def _post_logout_location(request: LogoutRequest, client: OAuth2Client | None) -> str:
+def _post_logout_location(request: schema.LogoutRequest, client: OAuth2Client | None) -> str:
     """Return the location after logout, or raise Malformed if it is not the client's home page."""
     uri = request.post_logout_redirect_uri
     if not uri:

@@ -32,7 +32,6 @@ class SessionRow:
 
     id: str
     client: str
-    """Display name of the client."""
     began: datetime | None
     used: datetime | None
     """Time of the last refresh, if any."""
@@ -112,7 +111,6 @@ class Pages:
         return self._page("device.html", "Connect a device", problem, status, code=code)
 
     def approve(self, *, state: str, code: str, application: str, scope: str, known: str) -> HtmlPage:
-        """Render the confirmation of a device."""
         values: dict[str, Any] = {"code": code, "application": application, "scope": scope, "known": known}
         return self._page("approve.html", "Allow this device?", state=state, **values)
 

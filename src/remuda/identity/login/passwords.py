@@ -170,7 +170,7 @@ class Passwords:
         user = await self.user_of_link(link)
         await self._set(user.name, password, link=link, log=log)
 
-    async def make_link(self, user: str, log: Sequence[Record] = ()) -> PasswordLink:
+    async def create_link(self, user: str, log: Sequence[Record] = ()) -> PasswordLink:
         """Return a link that sets the user's password. It replaces any earlier one."""
         secret, expires = new_secret(self._randomness), self._clock.now() + LINK_LIFETIME
         await self._change(user, log, reset_hash=token_hash(secret.reveal()), reset_expires=expires)

@@ -35,13 +35,6 @@ Action = Callable[[Any, BrowserRequest, Any], Awaitable[HtmlPage | Redirect]]
 """Method of a service of pages, which takes the request of the browser, and its query or form."""
 
 
-async def make_password_link(
-    passwords: PasswordPages, call: Call[Nothing, Nothing, schema.PasswordLinkWrite]
-) -> schema.PasswordLinkRead:
-    """Create a link that sets a password once."""
-    return await passwords.make_link(call.context, call.body.subject)
-
-
 def _page(method: Method, path: str, name: str, service: type, action: Action, sent: Any, *errors: int) -> AnyRoute:
     """Return the route of a page. `sent` is the type of its query, or of its form if the method is POST."""
     is_form = method == "POST"
@@ -89,7 +82,7 @@ ROUTES: list[AnyRoute] = [
     Route(
         method="POST",
         path="/api/v1/passwords",
-        name="make_password_link",
+        name="create_password_link",
         summary="Create a link with which a user can set a password once",
         scope="everywhere",
         permission=UPDATE_USERS,
@@ -99,6 +92,6 @@ ROUTES: list[AnyRoute] = [
         errors=(404,),
         has_secret=True,
         service=PasswordPages,
-        handler=make_password_link,
+        calls=PasswordPages.create_link,
     ),
 ]

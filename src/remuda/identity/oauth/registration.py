@@ -208,7 +208,6 @@ class ClientRegistration(ResourceService[OAuth2Client, ClientRead]):
         await self.delete_found(context, lambda: self.store.get(OAuth2Client, client))
 
     async def check_deletion(self, found: OAuth2Client) -> None:
-        """Raise Forbidden for a built-in client."""
         _reject_built_in(found)
 
     def _authorize(self, context: Context, verb: Verb) -> None:

@@ -111,7 +111,6 @@ Check = Callable[[Allocation], None]
 """Raises if an allocation must not be written."""
 
 Edit = Callable[[Allocation], Allocation]
-"""Returns an updated allocation."""
 
 
 class Validation:

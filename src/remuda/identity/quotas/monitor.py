@@ -112,7 +112,6 @@ async def drift_of(store: Store, organization: str) -> Drift | None:
 
 
 async def compare(store: Store, organization: str) -> tuple[Drift | None, int]:
-    """Return the drift of a record, and the number of its allocations."""
     before, count = await find(store, Quota, organization), 0
     if before is None:
         return None, 0

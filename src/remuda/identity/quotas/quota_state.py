@@ -68,7 +68,6 @@ def _merged(one: Amounts, other: Amounts, merge: Callable[[Amount, Amount], Amou
 
 
 Catalogue = Mapping[str, QuotaMetadataSpec]
-"""The quota kinds, by name."""
 
 MAX_INTENTS = 1000
 """Limit of the open intents of a quota record, so that every backend can store it."""
@@ -234,7 +233,6 @@ def expected_totals(spec: QuotaSpec, allocations: Iterable[Allocation]) -> tuple
 
 
 def with_totals(spec: QuotaSpec, total: Amounts, projects: Mapping[str, Amounts]) -> QuotaSpec:
-    """Replace the totals of the organization and of all projects."""
     named = [each.project for each in spec.projects] + sorted(projects)
     rebuilt = replace(spec, totals=total)
     for project in dict.fromkeys(named):

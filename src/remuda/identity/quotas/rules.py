@@ -221,4 +221,3 @@ def _read_allocation(allocation: Allocation) -> schema.AllocationRead:
 
 
 ALLOCATION_VIEW = etag_view(_read_allocation, writable_allocation)
-"""View of an allocation, with its ETag."""

@@ -74,11 +74,11 @@ class RevocationFeed:
                 await self._clock.sleep(_PAUSE_S)
 
     async def _follow(self) -> None:
-        async with aclosing(self._client.watch(REVOCATIONS, heard=self._record_sign_of_life)) as events:
+        async with aclosing(self._client.watch(REVOCATIONS, on_message=self._record_message)) as events:
             async for event in events:
                 self._apply(event)
 
-    def _record_sign_of_life(self) -> None:
+    def _record_message(self) -> None:
         if self._is_synced:
             self._last_seen_at = self._clock.monotonic()
 
@@ -112,7 +112,6 @@ class PublicKeys:
     """
 
     def __init__(self, url: str, *, fetch: Fetch, clock: Clock) -> None:
-        """Take the URL of identity's JWKS."""
         self._url, self._fetch, self._clock = url, fetch, clock
         self._keys: dict[str, LoadedKey] = {}
         self._refreshed_at = float("-inf")

@@ -25,7 +25,6 @@ from remuda.store.derived import DerivedCache
 from remuda.store.objects import Metadata
 
 PLATFORM_ADMINISTRATOR = "platform-administrator"
-"""Role of the administrators that the configuration names."""
 
 _VERBS: Mapping[str, Verb] = {"C": "create", "R": "read", "U": "update", "D": "delete"}
 
@@ -151,7 +150,6 @@ BUILT_IN: Mapping[str, RoleSpec] = {
     "compute-service": _protected(_COMPUTE_SERVICE),
     "storage-service": _protected(_STORAGE_SERVICE),
 }
-"""Built-in roles by name."""
 
 
 async def seed_roles(store: Store) -> None:

@@ -23,7 +23,6 @@ from remuda.store.contract import Store
 from remuda.store.derived import DerivedCache
 
 READ_ROLES = permission("roles", "read")
-"""Permission to list the roles that groups can have."""
 READ_REVOCATIONS = permission("allocations", "read")
 """Global permission to watch revocations: every service's role has it, and no role of a group."""
 

@@ -32,7 +32,6 @@ from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
 _MAX_NAMED = 3
-"""Number of blockers that a message names."""
 _RETRY_S = 1.0
 
 

@@ -51,5 +51,5 @@ async def claim(store: Store, organization: Organization, domain: str) -> bool:
 
 
 async def release(store: Store, domain: Domain) -> None:
-    with suppress(NotFound):  # another process that believes to lead has done it
+    with suppress(NotFound):  # another process, whose leadership has ended, has done it
         await store.delete(Domain, domain.name, uid=domain.uid)

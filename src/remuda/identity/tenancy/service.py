@@ -218,7 +218,6 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
         )
 
     async def remove_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
-        """Remove a reference of another service."""
         await self.remove_finalizer(
             context,
             lambda: self._find(context, Permission(_REFERENCES, "delete"), organization, project),

@@ -30,7 +30,6 @@ class Bearer:
     """E-mail address, id of a service account, or name of a service."""
     type: AccountType
     expires: datetime
-    """Expiry of the token."""
     dependencies: tuple[Dependency, ...]
     """Objects that were read: the result is valid until one of them changes or the token expires."""
     claims: Claims | None = None
@@ -70,7 +69,7 @@ class Bearers:
         if self.external is not None and (bearer := await self.external(token)) is not None:
             return bearer
         claims = await self.tokens.verify(token)
-        if await self.tokens.is_revoked(claims):
+        if await self.tokens.find_revocation(claims):
             raise Unauthenticated("token is revoked: log in again, or get another one")
         if claims.typ == "sa":
             return await self._account(claims, token)

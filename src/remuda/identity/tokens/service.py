@@ -120,9 +120,9 @@ class Tokens:
     async def issue_for_service(self, name: str) -> Issued:
         return await self._issue("svc", name, self.clock.now() + self.settings.access_token_lifetime)
 
-    async def issue_for_operator(self, user: User, *, operator: str, life: timedelta) -> Issued:
+    async def issue_for_operator(self, user: User, *, operator: str, lifetime: timedelta) -> Issued:
         """Return a short-lived token of a user for an operator on the machine, whom it names."""
-        expires = self.clock.now() + min(life, self.settings.access_token_lifetime)
+        expires = self.clock.now() + min(lifetime, self.settings.access_token_lifetime)
         return await self._issue("op", user.spec.subject, expires, uid=user.name, act=operator)
 
     async def verify(self, token: str) -> Claims:
@@ -140,7 +140,6 @@ class Tokens:
         return claims
 
     def has_verified(self, token: str) -> bool:
-        """Return whether this token was verified lately."""
         return self._verified.find(token, self.keys.version) is not None
 
     async def read(self, token: str, purpose: Purpose[ClaimsT]) -> ClaimsT:
@@ -156,7 +155,7 @@ class Tokens:
         with suppress(AlreadyExists):
             await self.store.create(Revocation(metadata=Metadata(name=id), spec=spec), log=log)
 
-    async def is_revoked(self, claims: Claims) -> bool:
+    async def find_revocation(self, claims: Claims) -> bool:
         """Return whether a token or its session was revoked.
 
         It is looked up by an index, because usually nothing is found: a lookup by name would ask the API server on

@@ -96,7 +96,7 @@ class AccountController:
         if account.is_deleting and TOKENS_FINALIZER in account.metadata.finalizers:
             await self._revoke([*account.spec.replaced, *_current_token(account)])
             unprotected = without_finalizer(account, TOKENS_FINALIZER)
-            with suppress(NotFound):  # another process that believes to lead has done it
+            with suppress(NotFound):  # another process, whose leadership has ended, has done it
                 await self.store.update(unprotected, log=[context.event(account, "TokensRevoked")])
         elif account.spec.replaced and not account.is_deleting:
             await self._revoke(account.spec.replaced)

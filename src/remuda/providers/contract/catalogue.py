@@ -15,7 +15,6 @@ class CloudGpu:
     vendor: Vendor
     model: str
     memory_bytes: int
-    """Memory of one logical GPU."""
     physical_count: int
     logical_count: int
 

@@ -21,7 +21,6 @@ class CloudPortSpec:
     address: str
     mac: str
     groups: tuple[str, ...] = ()
-    """Names of its security groups."""
     sources: tuple[str, ...] = ()
     """Further prefixes that it may send from."""
     is_public: bool = False
@@ -35,7 +34,6 @@ class CloudPort:
     spec: CloudPortSpec
     public_address: str = ""
     server: str = ""
-    """Name of the server that is attached to it."""
 
 
 class CloudPorts(Protocol):
@@ -76,9 +74,7 @@ class CloudServerSpec:
     """Name of its port, in the same tenancy; a port has one server at most."""
     user_data: bytes = b""
     has_tenancy_key: bool = False
-    """Whether the tenancy's public key is authorized."""
     host: str = ""
-    """Host that it is pinned to."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Owner of the server, for operators of the provider."""
 
@@ -100,9 +96,7 @@ class CloudServer:
     launched: datetime | None = None
     """Time at which it first ran."""
     host: str = ""
-    """Current host."""
     fault: str = ""
-    """Reason of a failure."""
 
 
 class CloudServerVersion(msgspec.Struct, frozen=True, gc=False):

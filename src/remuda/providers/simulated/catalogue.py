@@ -57,7 +57,6 @@ class SimDurations:
     snapshot_s: float = 3.0
     balancer_s: float = 1.0
     console_s: float = 300.0
-    """Validity of a console's URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,6 @@ CREATE TABLE attachments (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX attachments_by_storage ON attachments (storage);
 """
-"""Tables of an empty file."""
 
 
 class CloudTime:
@@ -242,7 +241,6 @@ class CloudDatabase:
         self._time = CloudTime(clock, last=last)
 
     def now(self) -> float:
-        """Return the cloud's time."""
         return self._time.now()
 
     def write(self, effect: Callable[[], T], *, should_announce: ShouldAnnounce = lambda _: True) -> T:
@@ -367,7 +365,7 @@ def _prepare(connection: apsw.Connection, path: str, syncs: SyncMode) -> None:
 
 def _create_tables(connection: apsw.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    if connection.pragma("user_version") < DATA_FORMAT:  # no other process was faster
+    if connection.pragma("user_version") < DATA_FORMAT:  # no other process was first
         connection.execute(SCHEMA)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", DATA_FORMAT)

@@ -102,11 +102,9 @@ class Latency:
 
     @property
     def is_zero(self) -> bool:
-        """Whether every call returns immediately."""
         return not any(delay.mean_s for delay in (self.usual, *self.methods.values()))
 
     def of(self, method: str, randomness: Randomness) -> float:
-        """Return the duration of one call."""
         delay = self.methods.get(method, self.usual)
         if not delay.mean_s:
             return 0.0
@@ -148,12 +146,10 @@ class StaleReads:
         self._forget(now)
 
     def hide(self, subject: EventSubject, handle: Handle) -> None:
-        """Hide an object that was just created."""
         self._hidden_until.pop((subject, handle), None)  # so that the oldest are first, here too
         self._hidden_until[subject, handle] = self.now() + self.max_age_s
 
     def visible(self, subject: EventSubject, handle: Handle, present: Any, *, is_stale: bool) -> Any:
-        """Return the result of a read of one object."""
         key, now = (subject, handle), self.now()
         if self._hidden_until.get(key, now) > now:
             return None

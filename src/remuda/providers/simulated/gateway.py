@@ -46,7 +46,6 @@ class EffectBatch:
 
     @property
     def is_busy(self) -> bool:
-        """Whether writes are pending."""
         return bool(self._pending)
 
     async def run(self, effect: Callable[[], T]) -> T:
@@ -124,7 +123,6 @@ class DiskSync:
 Page = tuple[Sequence[T], Any]
 
 PAGE_SIZE = 500
-"""Number of rows in a page of a list."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,11 +158,9 @@ class Gateway:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a write has not ended."""
         return bool(self._under_way) or self._batch.is_busy
 
     async def write(self, method: str, effect: Callable[[], T]) -> T:
-        """Run a write atomically."""
         if self._is_immediate:
             return await self._batch.run(effect)
         task = asyncio.create_task(self._work(method, effect), name=f"cloud {method}")
@@ -173,12 +169,10 @@ class Gateway:
         return await asyncio.shield(task)
 
     def record_created(self, subject: EventSubject, handle: Handle) -> None:
-        """Record, within a write, that it creates an object."""
         if not self._is_faultless and self._fires("not_visible_yet", subject):
             self.stale_reads.hide(subject, handle)
 
     async def read(self, method: str, read: Callable[[], T]) -> T:
-        """Read something that is never stale."""
         await self._begin(method)
         self.timers.apply_due()
         return read()
@@ -287,7 +281,6 @@ class CloudContext:
 
 
 encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
-"""Encode an object as its stored document."""
 
 
 class DocumentTable(Generic[T]):

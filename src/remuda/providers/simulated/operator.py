@@ -35,7 +35,6 @@ class Operator:
         return self._states.record(server.handle).spec.hostname
 
     def stop(self, server: str) -> Handle:
-        """Power off a running server."""
         return self._enter(server, {"running"}, "stopped")
 
     def fail(self, server: str, reason: str = "the host failed") -> Handle:
@@ -47,13 +46,12 @@ class Operator:
         return self._storage.write(lambda: self._states.migrate(handle))
 
     def vanish(self, server: str) -> Handle:
-        """Delete a server without a trace; its port stays."""
+        """Delete a server without an event; its port stays."""
         handle = self.find(server)
         self._storage.write(lambda: self._states.remove(handle))
         return handle
 
     def fill(self, storage: str, used_bytes: int) -> None:
-        """Set the number of bytes used on a file storage."""
 
         def effect() -> None:
             self._storage.record_change("storage", Handle("", storage))

@@ -110,7 +110,6 @@ class SimulatedCloud:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a write has not ended."""
         return self._context.gateway.is_busy
 
     async def start(self) -> None:

@@ -35,7 +35,6 @@ class Timers:
         self.reload()
 
     def expect(self, due: float) -> None:
-        """Note that a row is due at this time."""
         if due < self._next:
             self._next = due
             self._set_timer()

@@ -9,7 +9,6 @@ from remuda.region.names import permission
 from remuda.resources.query import ProjectQuery
 
 AUTHORITIES = "/api/v2/sshcertificateauthorities"
-"""All authorities."""
 
 ROUTES = crud(
     Authorities,
@@ -29,4 +28,3 @@ ROUTES = crud(
         "delete": "An authority that a server was created with cannot be deleted.",
     },
 )
-"""The routes of `Authorities`."""

@@ -26,7 +26,6 @@ from remuda.resources.schema import MetadataWrite
 AUTHORITY_KEY_TYPES = frozenset(
     {"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 )
-"""The supported types of keys."""
 
 _OTHER_TYPES = frozenset(
     {
@@ -118,7 +117,6 @@ def reference_of(operation: str) -> str:
 def new_authority(
     authority: str, requested: AuthorityCreate, by: Principal, *, operation: str
 ) -> SSHCertificateAuthority:
-    """Return the object of a new authority, which was validated before."""
     scope = {ORGANIZATION: requested.spec.organization_id, PROJECT: requested.spec.project_id, API_VERSION: API_V2}
     return SSHCertificateAuthority(
         metadata=new_metadata(authority, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,)),
@@ -144,4 +142,3 @@ def read_authority(authority: SSHCertificateAuthority) -> AuthorityRead:
 
 
 AUTHORITY_VIEW = etag_view(read_authority, writable_authority)
-"""An authority as JSON, with its ETag."""

@@ -14,7 +14,6 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
     """The input: an authority to create."""
 
     authority: str
-    """The id of the authority."""
     requested: AuthorityCreate
     requester: Requester
 
@@ -33,6 +32,5 @@ CREATE_AUTHORITY = create_saga(
     build=_build,
     reference=reference_of,
 )
-"""Creates an authority."""
 
 SAGAS = (CREATE_AUTHORITY,)

@@ -139,7 +139,6 @@ def require(capability: CapabilityT | None) -> CapabilityT:
 
 
 def is_visible(region: Region, principal: Principal) -> bool:
-    """Return whether a region is visible to a caller."""
     organizations, access = region.spec.organizations, principal.access
     return (
         not organizations

@@ -100,4 +100,3 @@ _VERSION_1: list[AnyRoute] = [
 ]
 
 ROUTES = [*_VERSION_2, *_VERSION_1]
-"""The routes of `Catalogue`."""

@@ -83,7 +83,7 @@ async def _retire(store: Store, region: Region, now: datetime) -> None:
         return
     elif await _is_empty(store, region.name):
         logger.info("withdrawn region is empty and is deleted", region=region.name)
-        with suppress(NotFound, Conflict):  # another process was faster, or has it configured
+        with suppress(NotFound, Conflict):  # another process was first, or has it configured
             await store.delete(Region, region.name, uid=region.uid, version=region.version)
     else:
         logger.warning("withdrawn region is not empty: configure it until its objects are deleted", region=region.name)

@@ -114,7 +114,6 @@ def build_charge(storage: str, operation: str, payer: ProjectRef, size: int, *, 
 
 
 def charge_of(storage: FileStorage) -> Charge:
-    """Return the quota of stored file storage."""
     payer, spec = payer_of(storage), storage.spec
     return build_charge(storage.name, spec.operation, payer, spec.size, token=fencing_token(storage))
 
@@ -122,7 +121,6 @@ def charge_of(storage: FileStorage) -> Charge:
 def new_storage(
     storage: str, requested: schema.StorageCreate, attachments: Sequence[Attachment], by: Principal, *, operation: str
 ) -> FileStorage:
-    """Return the object of new file storage, which was validated before."""
     spec = requested.spec
     scope = {ORGANIZATION: spec.organization_id, PROJECT: spec.project_id, REGION: spec.region_id}
     is_protected = _default_protection(spec, default=True)

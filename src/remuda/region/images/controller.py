@@ -159,7 +159,6 @@ def _is_settled(image: ImageImport) -> bool:
 
 
 def _still_failed(image: ImageImport) -> Result:
-    """Repeat the condition of the failure."""
     failure = find_condition(image.status.conditions, AVAILABLE)
     return Blocked("Errored", _UNEXPLAINED) if failure is None else Blocked(failure.reason, failure.message)
 

@@ -8,7 +8,6 @@ from remuda.resources.schema import ImageRead, OrganizationRegionPath
 from remuda.resources.service_info import DAY_S
 
 IMAGES = f"{REGION}/images"
-"""The images of a region."""
 IMAGES_OF_ORGANIZATION = f"{REGION_OF_ORGANIZATION}/images"
 """The images of a region that an organization can use."""
 
@@ -71,4 +70,3 @@ ROUTES: list[AnyRoute] = [
         calls=Images.delete,
     ),
 ]
-"""The routes of `Images`."""

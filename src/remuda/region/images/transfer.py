@@ -182,7 +182,6 @@ class Transfer:
         self._fetcher, self._uri, self._is_needed = fetcher, uri, is_needed
         self._is_cancelled = False
         self.is_running = False
-        """Whether it has left the queue."""
         self.is_done = False
         self.received = 0
         """Bytes received so far."""
@@ -277,7 +276,6 @@ class Transfers:
         return False
 
     def forget(self, image: str) -> None:
-        """Remove a transfer that is done."""
         found = self._transfers.get(image)
         if found is not None and found.is_done:
             del self._transfers[image]

@@ -13,7 +13,6 @@ class SSHCertificateAuthoritySpec(StoredStruct, frozen=True):
     public_key: str
     """Line for `authorized_keys`, without options."""
     operation: str = ""
-    """Operation that created it."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
 

@@ -9,14 +9,12 @@ UNIKORN_GROUP = "region.unikorn-cloud.org"
 REMUDA_GROUP = "region.remuda"
 """Group of kinds that only we have."""
 VERSION = "v1alpha1"
-"""Version of all kinds."""
 
 
 GIB = 1 << 30
 
 
 def gib_of(size: int) -> int:
-    """Return the number of whole GiB in a number of bytes."""
     return size // GIB
 
 
@@ -34,7 +32,6 @@ def is_abandoned(resource: Resource) -> bool:
 
 
 PartStatus = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
-"""Provisioning status of one part of an object."""
 
 
 class IpRange(StoredStruct, frozen=True, rename={"start_ip": "startIP", "end_ip": "endIP"}):

@@ -49,7 +49,6 @@ class Attachment(StoredStruct, frozen=True):
 
     network_id: str = msgspec.field(name="networkID")
     segmentation_id: int | None = msgspec.field(default=None, name="segmentationID")
-    """VLAN of the network, if it has one."""
     ip_range: IpRange | None = None
 
 
@@ -141,7 +140,6 @@ class FileStorageClassSpec(StoredStruct, frozen=True):
     """Properties of a class of file storage."""
 
     provisioner: str
-    """Id of its provisioner."""
     protocols: tuple[FileProtocol, ...] = ()
     parallelism: int = 4
     """Number of its addresses on each network."""

@@ -64,7 +64,6 @@ class ImageImportStatus(LifecycleStatus, frozen=True):
     sha256: str = ""
     """Hex digest of all bytes."""
     failures: int = 0
-    """Transfers that failed."""
 
 
 class ImageImport(Resource, frozen=True):

@@ -64,7 +64,6 @@ class NetworkOpenstack(StoredStruct, frozen=True):
     subnet_id: str = msgspec.field(default="", name="subnetID")
     vlan_id: int | None = msgspec.field(default=None, name="vlanID")
     storage_range: IpRange | None = None
-    """Addresses for file storage."""
 
 
 class NetworkStatus(LifecycleStatus, frozen=True):

@@ -43,7 +43,6 @@ class OrphanSpec(StoredStruct, frozen=True):
     object_uid: str = ""
     """Uid of its object, from its name."""
     reason: str = ""
-    """Reason of the operator who abandoned its object."""
     claim: OrphanClaim | None = None
     claimed_at: datetime | None = None
 

@@ -185,7 +185,6 @@ class RegionOpenstack(StoredStruct, frozen=True):
     """Access to an OpenStack cloud, and which of its resources are offered."""
 
     endpoint: str
-    """URL of its identity service."""
     service_account_secret: SecretName | None = None
     service_account: ServiceAccountConfig | None = None
     """The account, unless a secret has it."""

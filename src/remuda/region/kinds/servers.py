@@ -24,7 +24,6 @@ SshInjection = Literal["ca", "identityKeypair", "none"]
 """Login: with a certificate of the authority, with the key of the identity, or not by our means."""
 
 RebuildState = Literal["Initiated", "Rebuilding", "Succeeded", "Failed"]
-"""Progress of a rebuild."""
 
 
 class ServerImage(StoredStruct, frozen=True):
@@ -163,13 +162,11 @@ class ServerSpec(StoredStruct, frozen=True):
     provider: ProviderType | None = None
     """Only in servers of version 1 of the API."""
     replacement: int = 0
-    """Number of replacements that were requested."""
     last_applied: LastAppliedSpec | None = None
     """Spec of the present server while a replacement is pending."""
     replacing_operation: str = ""
     """Operation that requested the last replacement, so that a repeated request starts no other."""
     operation: str = ""
-    """Operation that created it."""
     adopted: Adopted | None = None
     """Set if it was at the provider before this object."""
     pause: bool = False
@@ -177,7 +174,6 @@ class ServerSpec(StoredStruct, frozen=True):
 
     @property
     def has_public_ip(self) -> bool:
-        """Whether a public address is requested."""
         return self.public_ip_allocation is not None and self.public_ip_allocation.enabled
 
 

@@ -9,7 +9,6 @@ from remuda.region.names import permission
 from remuda.resources.query import NetworkedQuery
 
 LOAD_BALANCERS = "/api/v2/loadbalancers"
-"""All load balancers."""
 
 ROUTES = crud(
     LoadBalancers,
@@ -24,4 +23,3 @@ ROUTES = crud(
     update=schema.BalancerUpdate,
     read=schema.BalancerRead,
 )
-"""The routes of `LoadBalancers`."""

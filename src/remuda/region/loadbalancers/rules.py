@@ -46,7 +46,6 @@ def build_charge(balancer: str, operation: str, payer: ProjectRef, *, is_public:
 
 
 def charge_of(balancer: LoadBalancer) -> Charge:
-    """Return the quota of a stored load balancer."""
     spec, payer, token = balancer.spec, payer_of(balancer), fencing_token(balancer)
     return build_charge(balancer.name, spec.operation, payer, is_public=spec.public_ip, token=token)
 
@@ -137,4 +136,3 @@ def read_balancer(balancer: LoadBalancer) -> BalancerRead:
 
 
 BALANCER_VIEW = etag_view(read_balancer, writable_balancer)
-"""A load balancer as JSON, with its ETag."""

@@ -16,7 +16,6 @@ class NewBalancer(msgspec.Struct, frozen=True, kw_only=True):
     """The input: a load balancer to create."""
 
     balancer: str
-    """The id of the load balancer."""
     requested: BalancerCreate
     requester: Requester
     """The requester, with the payer."""
@@ -42,7 +41,6 @@ CREATE_BALANCER = create_saga(
     build=_build,
     charge=_charge,
 )
-"""Creates a load balancer."""
 
 
 class ChangedBalancer(QuotaUpdate[LoadBalancerSpec, BalancerUpdate], frozen=True, kw_only=True):

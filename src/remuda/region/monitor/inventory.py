@@ -64,7 +64,6 @@ class Inventory:
 
     subject: EventSubject
     kind: type[Resource]
-    """Kind of the objects that they belong to."""
     list_all: Callable[[], AsyncIterator[Sequence[Any]]]
     find: Callable[[Handle], Awaitable[object | None]]
     remove: Callable[[Handle], Awaitable[None]]
@@ -73,7 +72,6 @@ class Inventory:
     """Returns whether one is as its object requests, for a type that is compared nowhere else."""
 
     async def pages(self) -> AsyncGenerator[Sequence[tuple[Handle, Any]], None]:
-        """Yield all of them with their handles."""
         pages = self.list_all()
         try:
             async for page in pages:
@@ -84,7 +82,6 @@ class Inventory:
 
 
 def inventories_of(provider: Provider) -> Iterator[Inventory]:
-    """Yield the inventories of the types that a provider supports."""
     if (servers := provider.servers) is not None:
         yield Inventory("server", Server, servers.server_versions, servers.find_server, servers.remove_server, _handle)
     if (ports := provider.ports) is not None:

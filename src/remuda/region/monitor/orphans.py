@@ -89,7 +89,7 @@ class OrphanSearch:
     async def _create(self, new: Orphan) -> Orphan:
         run = self._context(new)
         run.log.warning("orphan found", subject=new.spec.subject, name=new.spec.provider_name, cause=new.spec.cause)
-        with suppress(AlreadyExists):  # another process that believes to lead was faster
+        with suppress(AlreadyExists):  # another process, whose leadership has ended, was first
             return await self.ports.store.create(new, log=[run.event(new, "Found", cause=new.spec.cause)])
         return await self.ports.store.get(Orphan, new.name)
 
@@ -139,7 +139,7 @@ class OrphanSearch:
 
     async def _drop(self, record: Orphan) -> None:
         run, spec = self._context(record), record.spec
-        with suppress(NotFound, Conflict):  # an operator was faster
+        with suppress(NotFound, Conflict):  # an operator was first
             await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.event(record, "Resolved")])
         structlog.get_logger().info("orphan resolved", subject=spec.subject, name=spec.provider_name)
 

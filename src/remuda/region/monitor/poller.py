@@ -57,7 +57,6 @@ class Digests:
         self._pending[_part(name)] += 1
 
     def clear_pending(self, name: str) -> None:
-        """Count a pending server as observed."""
         part = _part(name)
         self._pending[part] -= 1
         if not self._pending[part]:
@@ -162,7 +161,6 @@ class PollerPorts:
 
     observer: ServerObserver
     enqueue: Callable[[str], None]
-    """Enqueues a server for its controller."""
     digests: DigestStore
     server_names: Callable[[], AsyncIterator[str]]
     """Returns the names of all stored servers of the region."""
@@ -185,11 +183,9 @@ class Poller:
 
     @property
     def pending(self) -> int:
-        """Number of servers to observe."""
         return len(self._changed) + len(self._new)
 
     async def poll(self, servers: CloudServers) -> None:
-        """Compare all servers with the last poll."""
         await (self._poll_first(servers) if self._is_first else self._compare(servers))
         await self._ports.digests.save(self._digests)
 
@@ -206,7 +202,6 @@ class Poller:
                 self._has_pending.clear()
 
     async def _poll_first(self, servers: CloudServers) -> None:
-        """Poll all servers for the first time."""
         known, digests = dict[str, str](), Digests()
         async for part in servers.server_versions():
             for name, version in _versions(part):

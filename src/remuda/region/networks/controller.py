@@ -123,7 +123,7 @@ class IdentityController:
             return waiting
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is not None:
-            with suppress(NotFound):  # another process was faster
+            with suppress(NotFound):  # another process was first
                 await self.store.delete(OpenstackIdentity, record.name, uid=record.uid)
         return Done()
 
@@ -141,7 +141,7 @@ class IdentityController:
         pair = new_key_pair(self.randomness)
         metadata = Metadata(name=identity.name, labels=dict(identity.metadata.labels))
         spec = OpenstackIdentitySpec(ssh_private_key=pair.private, ssh_public_key=pair.public)
-        with suppress(AlreadyExists):  # another process was faster
+        with suppress(AlreadyExists):  # another process was first
             await self.store.create(OpenstackIdentity(metadata=metadata, spec=spec))
         return Requeue(0)
 

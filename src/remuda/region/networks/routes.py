@@ -11,7 +11,6 @@ from remuda.region.networks.service import Networks
 from remuda.resources.query import RegionalQuery
 
 NETWORKS = "/api/v2/networks"
-"""All networks."""
 _REFERENCE = f"{NETWORKS}/{{networkID}}/references/{{reference}}"
 
 _reference_route: Callable[..., AnyRoute] = partial(
@@ -55,4 +54,3 @@ ROUTES = [
         calls=Networks.remove_reference,
     ),
 ]
-"""The routes of `Networks`."""

@@ -86,12 +86,10 @@ def reference_of(identity: str) -> str:
 
 
 def build_charge(network: str, operation: str, payer: ProjectRef) -> Charge:
-    """Return the quota of a network."""
     return new_charge(NETWORK, network, operation, payer, {"networks": 1})
 
 
 def charge_of(network: Network) -> Charge:
-    """Return the quota of a stored network."""
     return build_charge(network.name, network.spec.operation, payer_of(network))
 
 
@@ -110,7 +108,6 @@ def new_identity(operation: str, requested: NetworkCreateSpec, provider: Provide
 def new_network(
     network: str, requested: NetworkCreate, identity: Identity, by: Principal, *, operation: str
 ) -> Network:
-    """Return the object of a new network, which was validated before."""
     spec = requested.spec
     scope = _scope_labels(spec) | {IDENTITY_LABEL: identity.name}
     metadata = new_metadata(network, requested.metadata, by, labels=scope, finalizers=(CONTROLLER_FINALIZER,))
@@ -156,7 +153,6 @@ def plan_of(network: Network) -> plan.AddressPlan:
 
 
 def tenancy_of(identity: Metadata) -> str:
-    """Return the name of an identity's tenancy at its provider."""
     return tenancy_name(identity.name, identity.uid)
 
 
@@ -220,4 +216,3 @@ def read_network(network: Network) -> NetworkRead:
 
 
 NETWORK_VIEW = etag_view(read_network, writable_network)
-"""A network as JSON, with its ETag."""

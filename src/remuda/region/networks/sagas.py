@@ -24,7 +24,6 @@ class NewNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """The input: a network to create."""
 
     network: str
-    """The id of the network."""
     requested: NetworkCreate
     provider: ProviderType
     requester: Requester
@@ -64,6 +63,5 @@ CREATE_NETWORK = create_saga(
     reference=lambda operation: rules.reference_of(rules.identity_id(operation)),
     extra_steps=(Step(name="create-identity", do=_create_identity, undo=_roll_back_identity),),
 )
-"""Creates a network with its hidden identity."""
 
 SAGAS = (CREATE_NETWORK,)

@@ -73,7 +73,6 @@ class Networks(ProjectResourceService[Network, NetworkRead]):
         )
 
     async def remove_reference(self, context: Context, network: str, reference: str) -> None:
-        """Remove a reference of another service."""
         await self.remove_finalizer(
             context, lambda: self._find_for_reference(context, "delete", network), reference, own=CONTROLLER_FINALIZER
         )

@@ -88,4 +88,3 @@ ROUTES: list[AnyRoute] = [
         calls=Recovery.resume_deletions,
     ),
 ]
-"""The routes of `Recovery`."""

@@ -152,7 +152,6 @@ KIND_OF: Mapping[RecoverableKind, type[Resource]] = {
     "servers": Server,
     "filestorages": FileStorage,
 }
-"""Kinds of objects that have resources at a provider."""
 
 
 def resources_of(resource: Resource, identity: Identity | None) -> Iterator[tuple[EventSubject, Handle]]:

@@ -9,7 +9,6 @@ from remuda.region.securitygroups.service import SecurityGroups
 from remuda.resources.query import NetworkedQuery
 
 SECURITY_GROUPS = "/api/v2/securitygroups"
-"""All security groups."""
 
 ROUTES = crud(
     SecurityGroups,
@@ -28,4 +27,3 @@ ROUTES = crud(
         "delete": "A group that a server uses cannot be deleted.",
     },
 )
-"""The routes of `SecurityGroups`."""

@@ -136,4 +136,3 @@ def read_group(group: SecurityGroup) -> SecurityGroupRead:
 
 
 GROUP_VIEW = etag_view(read_group, writable_group)
-"""A security group as JSON, with its ETag."""

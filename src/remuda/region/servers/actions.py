@@ -100,7 +100,6 @@ class ServerActions:
         return ConsoleOutputRead(contents=contents)
 
     async def ssh_key(self, context: Context, server: str) -> SshKeyRead:
-        """Return the private SSH key of a server that was created with one."""
         found = await self.servers.get_authorized(context, "update", server)
         if found.spec.ssh_injection != "identityKeypair":
             raise NotFound("SSH key of the server", server)

@@ -74,14 +74,14 @@ class CapacityReservations:
     async def reserve(self, server: Server, cloud: RegionProvider, old: Sequence[Handle]) -> bool:
         """Reserve capacity for a replacement, if it needs free capacity; return whether there is some."""
         is_another = server.status.flavor_id not in {"", server.spec.flavor_id}
-        if is_another and await _exists_any(old, cloud) and not await self._is_free(server, cloud):
+        if is_another and await _exists_any(old, cloud) and not await self._probe_free(server, cloud):
             return False
         self._reserved.setdefault(capacity_key(server), set()).add(server.name)
         return True
 
     async def check_capacity(self, server: Server, cloud: RegionProvider) -> None:
         """Raise NoCapacity if a new server would use capacity that is reserved."""
-        if self._reserved.get(capacity_key(server)) and not await self._is_free(server, cloud):
+        if self._reserved.get(capacity_key(server)) and not await self._probe_free(server, cloud):
             raise NoCapacity(f"the flavor {server.spec.flavor_id}")
 
     @contextmanager
@@ -94,7 +94,7 @@ class CapacityReservations:
         finally:
             creating.discard(server.name)
 
-    async def _is_free(self, server: Server, cloud: RegionProvider) -> bool:
+    async def _probe_free(self, server: Server, cloud: RegionProvider) -> bool:
         """Return whether the free capacity exceeds the reservations of others.
 
         These are read before and after it: meanwhile one server may be created, and another reservation made.

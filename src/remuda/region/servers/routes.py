@@ -14,7 +14,6 @@ from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import ImageRead
 
 SERVERS = "/api/v2/servers"
-"""All servers."""
 _SERVER = f"{SERVERS}/{{serverID}}"
 
 _route: Callable[..., AnyRoute] = partial(Route, scope="project", path_type=schema.ServerPath)
@@ -124,4 +123,3 @@ ROUTES: list[AnyRoute] = [
         calls=ServerActions.ssh_key,
     ),
 ]
-"""The routes of `Servers` and `ServerActions`."""

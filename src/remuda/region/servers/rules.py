@@ -204,7 +204,6 @@ def read_server(server: Server) -> ServerRead:
 
 
 def check_revision(server: Server, revision: str | None) -> None:
-    """Raise PreconditionFailed if a server is no longer of a given revision."""
     if revision is not None and revision != _revision_of(server):
         raise PreconditionFailed("Server", server.name, precondition="revision")
 
@@ -214,7 +213,6 @@ def _revision_of(server: Server) -> str:
 
 
 SERVER_VIEW = etag_view(read_server, writable_server)
-"""View of a server with its ETag."""
 
 
 def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, operation: str, now: datetime) -> Server:

@@ -9,7 +9,6 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
-"""The power state of a server."""
 SshInjectionWire = Literal["ca", "identityKeypair", "none"]
 """The way by which users log in."""
 

@@ -70,7 +70,7 @@ class GarbageCollector:
         return owner is not None and owner.is_deleting
 
     async def run(self) -> None:
-        """Collect, for ever. A server that does not respond only delays it."""
+        """Collect, until stopped. A server that does not respond only delays it."""
         while True:
             self._has_work.clear()
             self._has_failed = False

@@ -67,7 +67,7 @@ class Informer:
                 await self._backoff.pause()
 
     async def run(self) -> None:
-        """List if necessary and follow, for ever; an unresponsive server is retried with backoff."""
+        """List if necessary and follow, until stopped; an unresponsive server is retried with backoff."""
         while True:
             try:
                 if not self._is_listed:

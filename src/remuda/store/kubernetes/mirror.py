@@ -55,7 +55,6 @@ class InformerCache:
             return self._reader.tables.find(self._reader.names.kind(kind), name)
 
     async def under(self, kind: Kind[ResourceT], index: str, value: str) -> AsyncIterator[ResourceT]:
-        """Yield all objects under one value of an index, ordered by name, in slices."""
         where = self._reader.names.find_index(self._reader.names.kind(kind), index)
         last: str | None = "" if where is not None else None
         while last is not None and where is not None:

@@ -47,7 +47,6 @@ class ResourceApi(Generic[ResourceT]):
         self._path = f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
 
     async def create(self, document: bytes, name: str) -> bytes:
-        """Post a new object and return the stored document."""
         response = await self._call("create", self._path, body=document)
         if response.status == _NOT_FOUND:
             self._raise_unusable(response)

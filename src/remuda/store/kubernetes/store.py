@@ -86,7 +86,7 @@ class TableMaintenance:
                 self._milestones.append(change.version)
 
     async def run(self) -> None:
-        """Compact history and delete old journals, for ever. A server that does not respond only delays it."""
+        """Compact history and delete old journals, until stopped. A server that does not respond only delays it."""
         while True:
             await self._clock.sleep(self._settings.interval_s)
             try:

@@ -28,7 +28,6 @@ _NO_ENTRIES: frozenset[IndexEntry] = frozenset()
 
 
 def reference_index(target: str) -> str:
-    """Return the name of the index of referrers by the name of their target."""
     return f"reference:{target}"
 
 

@@ -255,7 +255,6 @@ class Reader:
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[ItemT]:
-        """Return a page. `read` returns the items for some names."""
         check_selector(labels or {})
         check_limit(limit)
         position = read_token(after) if after else Position(self.feed(kind).reached, "")

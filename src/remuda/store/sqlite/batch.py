@@ -131,7 +131,6 @@ class Batch:
         self._after_cascades: dict[tuple[str, str], Callable[[Batch], None]] = {}
 
     def find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
-        """Return an object as the batch has left it."""
         entry = self._entry(kind, name)
         return entry.resource if entry else None
 

@@ -34,7 +34,7 @@ class Maintenance:
         self._settings = settings
 
     async def run(self) -> None:
-        """Compact history and delete old log records, for ever. A failing disk only delays it."""
+        """Compact history and delete old log records, until stopped. A failing disk only delays it."""
         while True:
             await self._clock.sleep(self._settings.interval_s)
             try:

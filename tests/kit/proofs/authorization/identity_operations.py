@@ -164,7 +164,7 @@ OPERATING = (
     _row("PUT", _CLIENT, "update_oauth2_client", "oauth2providers", "update", "everywhere", thing="clientID", body=_client),
     _row("DELETE", _CLIENT, "delete_oauth2_client", "oauth2providers", "delete", "everywhere", thing="clientID", success=204),
     _row("POST", f"{_CLIENT}/rotate", "rotate_oauth2_client", "oauth2providers", "update", "everywhere", thing="clientID"),
-    _row("POST", "/api/v1/passwords", "make_password_link", "users", "update", "everywhere", success=201, body=_link),
+    _row("POST", "/api/v1/passwords", "create_password_link", "users", "update", "everywhere", success=201, body=_link),
     _row("GET", f"{_ORGANIZATION}/audit", "list_audit", "organizations", "read"),
     _row("GET", "/api/v1/audit", "list_system_audit", "organizations", "read", "everywhere"),
 )
