@@ -21,7 +21,7 @@ from bench.region.environment import TENANT
 from bench.region.idling import eyes, poll_share, searching, share_at_rest
 from bench.report import Measure, at_most, figure
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.monitor.monitor import Monitor, monitor_of
+from remuda.compute.monitor.monitor import Monitor, new_monitor
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.monitor import compare, pause_s
 from remuda.region.kinds.servers import Server
@@ -85,7 +85,7 @@ async def monitor_beside(environment: ComputeEnvironment) -> Monitor:
     """Return a monitor beside that of the environment, which knows the projects there are."""
     compute = environment.compute
     apart = replace(compute.ports, metrics=CollectorRegistry())
-    monitor = monitor_of(apart, compute.running_controllers["instances"].enqueue)
+    monitor = new_monitor(apart, compute.running_controllers["instances"].enqueue)
     learning = asyncio.ensure_future(monitor.allocations.watch_projects())
     await asyncio.sleep(_LEARNING_S)
     await _ended([learning])

@@ -104,7 +104,7 @@ class Outside(Expecting):
                 clock=self.machine.clock,
                 randomness=self.machine.randomness,
                 subject=ROOT,
-                life=timedelta(minutes=30),
+                lifetime=timedelta(minutes=30),
                 operator="test",
                 reason="to see",
             )

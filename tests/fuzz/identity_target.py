@@ -100,7 +100,7 @@ class IdentityTarget:
             clock=self.identity.clock,
             randomness=SystemRandomness(),
             subject=ROOT,
-            life=timedelta(minutes=1),
+            lifetime=timedelta(minutes=1),
             operator="fuzz",
             reason="",
         )

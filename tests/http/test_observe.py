@@ -127,7 +127,7 @@ async def test_the_line_tells_what_happened_and_no_secret() -> None:
         heard.clock.seconds += 0.25
         await Response(409, b"12345").send(send)
 
-    await ask(app, on_message=heard)
+    await ask(app, heard=heard)
     line = heard.line
     del line["trace_id"]
     assert line == {
@@ -218,7 +218,7 @@ async def test_a_stream_of_events_is_counted_while_it_is_open_and_has_no_duratio
         counts.append(heard.sample("remuda_http_watch_streams"))
         await send({"type": "http.response.body", "body": b"3"})
 
-    await ask(app, on_message=heard)
+    await ask(app, heard=heard)
     assert counts == [1]
     assert heard.sample("remuda_http_watch_streams") == 0
     assert heard.sample("remuda_http_request_duration_seconds_count", service="none", route="none") == 0

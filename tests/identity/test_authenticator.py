@@ -67,7 +67,7 @@ async def test_a_services_token_is_the_service(authentication: AuthenticatorEnvi
 async def test_an_operators_token_is_the_user_it_was_made_for(authentication: AuthenticatorEnvironment) -> None:
     ann = await authentication.user("ann@example.com")
     life = timedelta(minutes=5)
-    issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", life=life)
+    issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", lifetime=life)
     principal = await authentication.let_in(issued.token.reveal())
     assert (principal.subject, principal.type, principal.expires) == ("ann@example.com", "user", issued.expires)
 

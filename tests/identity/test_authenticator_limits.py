@@ -113,7 +113,7 @@ async def test_no_session_begins_with_a_provider_that_is_gone(authentication: Au
 
 async def test_what_an_operator_does_in_a_users_name_says_who_it_was(authentication: AuthenticatorEnvironment) -> None:
     ann = await authentication.user("ann@example.com")
-    issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+    issued = await authentication.tokens.tokens.issue_for_operator(ann, operator="root", lifetime=timedelta(minutes=5))
     principal = await authentication.let_in(issued.token.reveal())
     assert (principal.subject, principal.actor_name) == ("ann@example.com", "ann@example.com")
     assert (principal.service, principal.caller) == ("operator root", "operator root for ann@example.com")

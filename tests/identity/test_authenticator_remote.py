@@ -34,7 +34,7 @@ async def test_everybody_is_who_they_are_at_identity_itself(tmp_path: Path) -> N
         robot = await transport.account(acme)
         group = await transport.group(acme, "user", users=[ann], accounts=[robot])
         await transport.project(acme, group)
-        taken = await transport.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+        taken = await transport.tokens.tokens.issue_for_operator(ann, operator="root", lifetime=timedelta(minutes=5))
         tokens = [
             (await transport.log_in(ann))[0],
             await transport.new_token(robot),

@@ -126,7 +126,7 @@ async def test_a_device_that_is_let_in_begins_a_session_of_its_user(
 async def test_an_operator_who_gives_a_token_back_is_named(
     oauth_records: OAuthEnvironment, ann: User, audit: str
 ) -> None:
-    issued = await oauth_records.api.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+    issued = await oauth_records.api.tokens.issue_for_operator(ann, operator="root", lifetime=timedelta(minutes=5))
     token = issued.token.reveal()
     reply = await oauth_records.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
     assert reply.status == 200

@@ -47,7 +47,7 @@ def asked(api: IdentityApi[OperatorTokens], subject: str = ANN, **changes: Any) 
         clock=api.world.clock,
         randomness=api.world.randomness,
         subject=subject,
-        life=timedelta(minutes=15),
+        lifetime=timedelta(minutes=15),
         operator="root",
         reason="locked out",
     )
@@ -92,7 +92,7 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: I
         clock=identity.clock,
         randomness=identity.app.ports.randomness,
         subject=ANN,
-        life=timedelta(minutes=5),
+        lifetime=timedelta(minutes=5),
         operator="root",
         reason="locked out",
     )

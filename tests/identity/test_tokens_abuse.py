@@ -169,7 +169,7 @@ async def test_a_revoked_token_is_refused_at_once(oauth: OAuthEnvironment) -> No
 
 async def test_an_operators_token_is_short_and_falls_with_its_user(oauth: OAuthEnvironment) -> None:
     ann = await oauth.user("ann@example.com")
-    issued = await oauth.api.tokens.issue_for_operator(ann, operator="root@machine", life=timedelta(days=9))
+    issued = await oauth.api.tokens.issue_for_operator(ann, operator="root@machine", lifetime=timedelta(days=9))
     assert issued.expires - oauth.clock.now() <= timedelta(hours=1)
     claims = await oauth.api.tokens.verify(issued.token.reveal())
     assert (claims.typ, claims.sub, claims.act) == ("op", "ann@example.com", "root@machine")

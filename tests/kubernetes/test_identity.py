@@ -98,7 +98,7 @@ class Process:
             user = await store.create(User(metadata=metadata, spec=UserSpec(subject=ROOT)))
         except AlreadyExists:
             user = await store.get(User, user_id(ROOT))
-        issued = await self.app.tokens.tokens.issue_for_operator(user, operator="test", life=timedelta(hours=1))
+        issued = await self.app.tokens.tokens.issue_for_operator(user, operator="test", lifetime=timedelta(hours=1))
         return issued.token.reveal()
 
 

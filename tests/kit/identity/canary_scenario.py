@@ -192,7 +192,7 @@ class Scene:
             clock=clock,
             randomness=SystemRandomness(),
             subject=ANN,
-            life=timedelta(minutes=5),
+            lifetime=timedelta(minutes=5),
             operator="root",
             reason="because",
         )

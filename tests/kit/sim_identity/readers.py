@@ -166,7 +166,7 @@ class Readers(Customer):
             clock=self.system.machine.clock,
             randomness=self._randomness,
             subject=self.one_of(GUESTS),
-            life=timedelta(minutes=self.one_of((1, 30))),
+            lifetime=timedelta(minutes=self.one_of((1, 30))),
             operator="root",
             reason="to see",
         )

@@ -141,7 +141,7 @@ class IdentitySystem(Expecting):
         if self._root is None or not self.is_in_time(self._root[1]):
             tokens = self.apps[0].tokens.tokens
             user = User(metadata=Metadata(name=user_id(ROOT)), spec=UserSpec(subject=ROOT))
-            issued = await tokens.issue_for_operator(user, operator="test", life=_ROOT_LIFE)
+            issued = await tokens.issue_for_operator(user, operator="test", lifetime=_ROOT_LIFE)
             now = self.machine.clock.now().timestamp()
             self._root = issued.token.reveal(), {"nbf": now, "exp": now + _ROOT_LIFE.total_seconds() / 2}
         return self._root[0]

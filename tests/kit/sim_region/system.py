@@ -227,7 +227,7 @@ class RegionSystem:
         if self._root is None or not self._root[0] <= now < self._root[0] + _ROOT_LIFE.total_seconds() / 2:
             tokens = self.processes[0].identity.tokens.tokens
             user = User(metadata=Metadata(name=user_id(ROOT)), spec=UserSpec(subject=ROOT))
-            issued = await tokens.issue_for_operator(user, operator="test", life=_ROOT_LIFE)
+            issued = await tokens.issue_for_operator(user, operator="test", lifetime=_ROOT_LIFE)
             self._root = now, issued.token.reveal()
         return self._root[1]
 

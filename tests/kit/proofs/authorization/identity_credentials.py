@@ -132,7 +132,9 @@ async def _hand_out(credentials: IdentityCredentials) -> None:
     head, claims, _ = credentials.tokens["administrator"].split(".")
     credentials.tokens["forged"] = f"{head}.{claims}.{credentials.tokens['forged'].split('.')[2]}"
     expired = await identity.store.get(User, user_id(subject_of("expired")))
-    issued = await identity.app.tokens.tokens.issue_for_operator(expired, operator="test", life=timedelta(minutes=-1))
+    issued = await identity.app.tokens.tokens.issue_for_operator(
+        expired, operator="test", lifetime=timedelta(minutes=-1)
+    )
     credentials.tokens["expired"] = issued.token.reveal()
     await identity.app.tokens.sessions.end_all(user_id(subject_of("revoked")))
     suspended = await identity.store.get(User, user_id(subject_of("suspended")))

@@ -124,7 +124,7 @@ class IdentitySubject:
             clock=self.identity.clock,
             randomness=SystemRandomness(),
             subject=subject_of("member"),
-            life=timedelta(minutes=1),
+            lifetime=timedelta(minutes=1),
             operator="root",
             reason="the matrix",
         )
