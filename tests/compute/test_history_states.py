@@ -23,10 +23,10 @@ IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 GOING = network_read(is_deleting=True)
 BROKEN = said("Errored", "the host died", kind="Healthy")
 PROTECTED = Protection(deletion=True, plan=True)
-UNDONE = Failure(code="unavailable", message="Identity does not answer.")
+UNDONE = Failure(code="unavailable", message="identity did not respond in time")
 CHANGED = msgspec.structs.replace(instance(FINE), metadata=msgspec.structs.replace(instance().metadata, generation=2))
-STALLED = said("Provisioning", "being made", "True", "Stalled")
-REPLACING = said("Replacing", "the server is being replaced: being brought up", "True", "Rebuilding")
+STALLED = said("Provisioning", "the server is being created", "True", "Stalled")
+REPLACING = said("Replacing", "the server is being replaced: the server is starting", "True", "Rebuilding")
 
 STATES: dict[str, ExplanationInput] = {
     "all is well": known(instance(FINE)),
@@ -44,18 +44,18 @@ STATES: dict[str, ExplanationInput] = {
     "it is new": known(showing(instance(), has_server=False), servers=[]),
     "the server is being created": known(
         instance(said("Provisioning", "the server is being created")),
-        servers=[server("provisioning", "Provisioning", "being brought up")],
+        servers=[server("provisioning", "Provisioning", "the server is starting")],
     ),
     "its server is stopping": known(
         showing(instance(said("Provisioning", "it is stopping")), applied=AppliedSpec("small", "linux")),
         servers=[server("provisioning", "Provisioning", "it is stopping", power_state="Stopping")],
     ),
-    "its network is being made": known(
+    "its network is being created": known(
         instance(said("Provisioning", "the server is being created")),
-        servers=[server("provisioning", "DependencyNotReady", "its network is being made")],
+        servers=[server("provisioning", "DependencyNotReady", "its network is being created")],
     ),
     "its quota is missing": known(
-        instance(said("QuotaExceeded", "its organization or project may not have another")), servers=[]
+        instance(said("QuotaExceeded", "the quota of its organization or project is exhausted")), servers=[]
     ),
     "its region is full": known(instance(said("NoCapacity", "no host has capacity for its flavor now"))),
     "its image is gone": known(
@@ -72,7 +72,7 @@ STATES: dict[str, ExplanationInput] = {
     "it was just changed": known(CHANGED),
     "it is being replaced": known(
         instance(said("Rebuilding", "the server is starting"), REPLACING),
-        servers=[server("provisioning", "Provisioning", "being brought up")],
+        servers=[server("provisioning", "Provisioning", "the server is starting")],
     ),
     "its rebuild failed": known(
         instance(said("Errored", "the rebuild failed: select another image or replace the server"), BROKEN)
@@ -89,15 +89,15 @@ STATES: dict[str, ExplanationInput] = {
     "the network was deleted": known(instance(FINE), network=None),
     "an operation is open": known(instance(FINE), operations=[operation()]),
     "an operation is stuck": known(instance(FINE), operations=[operation("stuck", error=UNDONE, next_attempt=NOW)]),
-    "region does not answer": known(instance(FINE), servers=None, network=None),
+    "region does not respond": known(instance(FINE), servers=None, network=None),
     "it is paused": known(instance(FINE, pause=True)),
-    "it has not moved for long": known(instance(said("Provisioning", "being made"), STALLED)),
+    "no progress for long": known(instance(said("Provisioning", "the server is being created"), STALLED)),
     "it is protected": known(instance(FINE, protection=PROTECTED)),
     "its project protects it": known(instance(FINE), policy=PROTECTED),
     "it is being deleted": known(
         instance(said("Deprovisioning", "the server is being deleted"), marked=True, protection=PROTECTED)
     ),
-    "a reason that nobody thought of": known(instance(said("Peculiar", "it hums"))),
+    "an unknown reason": known(instance(said("Peculiar", "an unexpected error occurred"))),
 }
 
 

@@ -50,7 +50,7 @@ def bytes_text(count: int) -> str:
 
 
 QuotaLevel = Annotated[
-    Literal["organization", "project"], Parameter(name="--scope", help="Whose limits to show or change.")
+    Literal["organization", "project"], Parameter(name="--scope", help="Take the limits of this.")
 ]
 
 
