@@ -21,7 +21,7 @@ async def test_the_instance_and_its_explanation_name_the_provider_until_it_has_a
     explanation = expect(await compute.root.get(f"{at(instance)}/explain"), 200)
     (wait,) = explanation["waitingFor"]
     assert (wait["reason"], wait["resolvedBy"]) == ("ProviderUnavailable", "operator")
-    assert "the provider did not answer in time" in wait["message"]
+    assert "the provider did not respond in time" in wait["message"]
     assert 0 < wait["retryIntervalSeconds"] <= 300
     assert NORTH not in str(explanation["messages"])
     conditions = [each for each in await timeline(compute.root, instance) if each["event"] == "ConditionChanged"]

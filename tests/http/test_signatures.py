@@ -210,15 +210,15 @@ def test_a_method_returns_what_its_route_answers(calls: Any, fields: dict[str, A
         (Horses.bare, {"scope": "project", "permission": READ, "response_type": HorseRead}, "argument context"),
         (Others.orphan, {}, "is no method of the route's service Horses"),
         (Horses.context_only, {"service": None}, "is no method of the route's service None"),
-        (Horses.text, {"response_type": HorseRead}, "returns str, and the route answers HorseRead"),
+        (Horses.text, {"response_type": HorseRead}, "returns str, and the route responds with HorseRead"),
         (Horses.stored, {"response_type": HorseRead}, "returns Horse, .* a stored object needs a view"),
         (Horses.bare, {"response_type": HorseRead, "view": VIEW}, "returns no stored object, and the route has a view"),
         (
             Horses.planned,
             {"response_type": HorseRead, "view": VIEW},
-            r"returns .*OtherResponse\[.*Plan\], and the route answers",
+            r"returns .*OtherResponse\[.*Plan\], and the route responds with",
         ),
-        (Horses.context_only, {"response_type": HorseRead}, "returns NoneType, and the route answers HorseRead"),
+        (Horses.context_only, {"response_type": HorseRead}, "returns NoneType, and the route responds with HorseRead"),
         (Horses.many_stored, {"response_type": list[HorseRead]}, r"returns .*Collection\[.*Plan\]\], and the route"),
     ],
 )

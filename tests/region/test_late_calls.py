@@ -35,7 +35,7 @@ async def test_a_server_whose_create_ends_late_is_reconciled_at_once(
     metadata = expect(await region.root.get(f"/api/v2/servers/{server}"), 200)["metadata"]
     assert metadata["provisioningStatus"] == "provisioning"
     assert metadata["provisioningStatusDetail"]["reason"] == "ProviderUnavailable"
-    assert "did not answer in time" in metadata["provisioningStatusDetail"]["message"]
+    assert "did not respond in time" in metadata["provisioningStatusDetail"]["message"]
     assert NORTH not in metadata["provisioningStatusDetail"]["message"]
     assert await reported(region, server) == ["ProviderUnavailable"], "once, however many attempts there were"
     await region.until(f"/api/v2/servers/{server}", "provisioned")

@@ -177,7 +177,6 @@ class PlainHelp:
                 _print(console, ["", *textwrap.wrap(" ".join(lines), console.width)])
 
     def __call__(self, console: Terminal, options: Any, panel: "HelpPanel") -> None:  # noqa: ARG002  as called
-        """Print a list of commands, arguments or options."""
         rows = [(_label(entry), " ".join(_about(entry))) for entry in panel.entries]
         if not rows:
             return

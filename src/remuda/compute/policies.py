@@ -45,7 +45,6 @@ class PolicyPath(OrganizationPath, frozen=True, rename={"project": "projectID"})
 
 MAY_READ = permission("instances", "read")
 MAY_WRITE = Permission("identity:projects", "update")
-"""The permission to set a policy, in its organization."""
 
 
 async def policy_of(store: Store, project: str) -> Protection:

@@ -70,7 +70,6 @@ class RegionClient:
         return [each async for each in self.api.list_servers(context, query)]
 
     async def delete_server(self, server: str, payer: ProjectRef) -> None:
-        """Request the deletion of a server, if it exists."""
         context = await self.caller.as_service(payer.organization, payer.project)
         try:
             await self.api.delete_server(context, server)

@@ -203,8 +203,10 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
 
 
 AnyHandler = Handler[Any, Any, Any, Any, Any]
+"""A handler of any types."""
 
 AnyRoute = Route[Any, Any, Any, Any, Any]
+"""A route of any types."""
 
 _PARAMETER = re.compile(r"\{([^{}/]+)\}")
 _FOUND = 302

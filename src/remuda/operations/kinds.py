@@ -31,8 +31,10 @@ from remuda.store.logs import subject_of
 from remuda.store.objects import Resource, StoredStruct
 
 Phase = Literal["running", "undoing", "done", "undone", "stuck", "abandoned"]
+"""The phase of an operation."""
 
 OPEN_PHASES: tuple[Phase, ...] = ("running", "undoing", "stuck")
+"""The phases in which work remains."""
 
 CLOSED_PHASES: tuple[Phase, ...] = ("done", "undone", "abandoned")
 """The final phases."""
@@ -47,6 +49,7 @@ Obstacle = Literal["unreadable", "unreadable_input", "unknown_saga"]
 """The reason why a process cannot undo an operation: an unreadable record or input, or an unknown saga."""
 
 OBSTACLES: tuple[Obstacle, ...] = get_args(Obstacle)
+"""All obstacles."""
 
 _ATTEMPTS = "f3b1c5de-0d5c-4f0e-9a55-6f1d6f0a7c11"  # our own namespace, for the ids of later attempts
 

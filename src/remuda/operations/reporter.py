@@ -21,6 +21,7 @@ Obstructed = Mapping[str, Obstacle]
 """The open operations that recovery cannot undo, by name, with the obstacle."""
 
 OpenCounts = Mapping[tuple[str, Phase], int]
+"""The number of open operations, by saga and phase."""
 
 
 class Reporter:

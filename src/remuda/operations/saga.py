@@ -72,8 +72,10 @@ class Saga(Generic[PortsT, InputT]):
 
 
 AnyStep = Step[Any, Any]
+"""A step of any types."""
 
 AnySaga = Saga[Any, Any]
+"""A saga of any types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,6 @@ class QuotaClient:
         return {quota.kind: quota.free for quota in quotas.quotas}
 
     async def release_allocation(self, allocation: AllocatedQuota) -> None:
-        """Release an allocation whose resource does not exist."""
         payer = allocation.payer
         context = await self.delegation.as_service(payer.organization, payer.project)
         with suppress(NotFound):

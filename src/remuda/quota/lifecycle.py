@@ -97,7 +97,6 @@ class QuotaHooks(Generic[ResourceT]):
             await self.ledger.remove_reference(project_ref(resource), self.reference(resource))
 
     async def _delete_rolled_back(self, resource: ResourceT, context: ReconcileContext) -> LifecycleResult[ResourceT]:
-        """Delete an object whose create operation was undone."""
         log = [context.event(resource, "CreateRolledBack")]
         try:
             deleted = await self.store.delete(type(resource), resource.name, uid=resource.uid, log=log)

@@ -68,6 +68,7 @@ PROJECT_LABEL = "unikorn-cloud.org/project"
 """The label whose value is the group of an object, by default."""
 
 MASS_DELETION = "MassDeletion"
+"""The reason of a blocked deletion."""
 
 _NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # our own namespace, for the names of guard records
 

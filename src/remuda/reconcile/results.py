@@ -63,6 +63,7 @@ RECHECK_S = 0.5
 """The delay before another process's work is checked again, if there is no event."""
 
 Result = Done | Requeue | Blocked | Failed
+"""The result of a reconcile."""
 
 
 Cause = Literal["event", "requeue", "retry", "start", "resync"]

@@ -30,6 +30,7 @@ When = Callable[[ResourceT], Hashable]
 """Returns the part of an object whose changes matter. It is stored per object, so it should be small."""
 
 Add = Callable[[str, Cause, Rank], None]
+"""Enqueues a key."""
 
 _PAGE = 500
 _MAX_STORED = 100_000

@@ -76,7 +76,6 @@ class ProviderEventListener:
         self._events = self._subscribe()
 
     async def run(self) -> None:
-        """Enqueue until cancelled."""
         while True:
             try:
                 async for event in self._events:

@@ -23,7 +23,6 @@ class RegionSettings:
 
     url: str = "http://127.0.0.1:8080/region"
     identity_url: str = "http://127.0.0.1:8080/identity"
-    """URL of the service that issues tokens."""
     regions: tuple[ConfiguredRegion, ...] = ()
     calls: CallSettings = field(default_factory=CallSettings)
     """Limits of the calls to each provider."""

@@ -13,7 +13,9 @@ _PRINCIPAL = f"principal.{_CLOUD}"
 NAME = f"{_CLOUD}/name"
 """Label: the display name."""
 ORGANIZATION = f"{_CLOUD}/organization"
+"""Label: the organization of the object."""
 PROJECT = f"{_CLOUD}/project"
+"""Label: the project of the object."""
 USER = f"{_CLOUD}/user"
 """Label: the user of a membership."""
 RESOURCE_KIND = f"{_CLOUD}/resource-kind"
@@ -56,9 +58,11 @@ def project_of(resource: Resource) -> str:
 _REGIONS = "regions.unikorn-cloud.org"
 
 REGION = f"{_REGIONS}/region-id"
+"""Label: the region of the object."""
 IDENTITY = f"{_REGIONS}/identity-id"
 """Label: the identity at the cloud to which it belongs."""
 NETWORK = f"{_REGIONS}/network-id"
+"""Label: the network of the object."""
 API_VERSION = "resource.unikorn-cloud.org/api-version"
 """Label: the version of the API that created the object; only that one shows it."""
 API_V2 = "2"
@@ -89,6 +93,7 @@ CONTROLLER_FINALIZER = "unikorn"
 """The finalizer of our controllers, as in existing clusters, which take every other one for a reference."""
 
 Conditions = Annotated[tuple[Condition, ...], keyed("type")]
+"""Conditions of an object, one per type."""
 
 
 class LifecycleStatus(StoredStruct, frozen=True):

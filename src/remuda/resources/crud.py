@@ -201,6 +201,7 @@ _NOUNS: Mapping[str, str] = {
     "servers": "server",
     "sshcertificateauthorities": "SSH certificate authority",
 }
+"""The nouns for kinds in messages."""
 _HIDDEN: Mapping[str, str] = {"identities": "network"}
 """Kinds that users do not know, and whose ids are not shown, with the noun of the kind that they stand for."""
 

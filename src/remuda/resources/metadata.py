@@ -47,6 +47,7 @@ from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.objects import Metadata
 
 Conditions = tuple[Condition, ...] | None
+"""The conditions of an object; None if its status has none."""
 
 _PROVISIONING: dict[str, Provisioning] = {
     "Provisioned": "provisioned",

@@ -19,9 +19,11 @@ Name = Annotated[
 ]
 """A display name that is also a valid label value."""
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
+"""A text of limited length."""
 Provisioning = Literal["pending", "provisioning", "provisioned", "deprovisioning", "error"]
 """The progress of an object towards its desired state."""
 Health = Literal["unknown", "healthy", "degraded", "error"]
+"""The health of an object."""
 
 
 class TagWire(Wire, frozen=True):
@@ -100,6 +102,7 @@ _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255)]
 
 SoftwareVersions = Annotated[dict[_Word, _Version], msgspec.Meta(max_length=64)]
+"""The versions of the software on an image, by its name."""
 
 
 class RegionFeatures(Wire, frozen=True, omit_defaults=False):

@@ -69,3 +69,4 @@ ROUTES: list[AnyRoute] = [
         calls=ServiceInfo.protected_resource,
     ),
 ]
+"""The routes of `ServiceInfo`."""

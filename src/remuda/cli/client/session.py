@@ -130,7 +130,6 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
             raise self._explained(error, body) from None
 
     async def _events(self, service: Service, path: str, query: Query, cursor: str) -> "AsyncGenerator[Received]":
-        """Yield the events of one stream until it ends."""
         transport, target = self._target(service, path, query)
         is_refreshed = False
         while True:

@@ -64,7 +64,6 @@ DAMAGED = "LabelsDamaged"
 
 
 def ambiguity_counter(registry: CollectorRegistry) -> Counter:
-    """Return the counter of instances with several servers."""
     text = "Instances that turned out to have several servers, or one that they are not linked to."
     return Counter("remuda_compute_ambiguous_servers", text, registry=registry)
 

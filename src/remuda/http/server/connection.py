@@ -303,7 +303,6 @@ class ConnectionFactory:
         self.default_headers = b"date: %b\r\n" % date
 
     def start(self, cycle: RequestCycle) -> None:
-        """Call the application for a request, in a task."""
         task = asyncio.get_running_loop().create_task(cycle.run(self._app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)

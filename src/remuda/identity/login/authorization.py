@@ -136,7 +136,6 @@ def response_location(request: AuthorizationRequest, issuer: str, parameters: Ma
 
 
 def error_location(request: AuthorizationRequest, issuer: str, error: OAuthError) -> str:
-    """Return the redirect URI with an error response."""
     return response_location(request, issuer, {"error": error.error, "error_description": error.message})
 
 

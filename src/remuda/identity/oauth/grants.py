@@ -106,7 +106,6 @@ class TokenGrants:
         return await self._response(user, replace(session, spec=replace(session.spec, scope=scope)), next_token)
 
     async def by_device(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
-        """Exchange an approved device code for tokens."""
         sent = _require(form.device_code, "device_code")
         client = await self.clients.authenticate(credentials)
         grant = await self.devices.redeem(sent, client.name)

@@ -94,7 +94,6 @@ class ClientSecretRead(ClientRead, frozen=True):
 
 
 def check_client(client: ClientWrite) -> None:
-    """Raise Invalid if the client cannot be registered."""
     spec = client.spec
     check_tags(client.metadata.tags)
     check_redirect_uris("spec.redirectUris", spec.redirect_uris)

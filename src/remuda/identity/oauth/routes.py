@@ -26,7 +26,6 @@ from remuda.resources.service_info import SCOPES
 
 
 def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
-    """Return the metadata of this authorization server."""
     below = f"{settings.issuer}/oauth2/v2"
     return OpenIdConfiguration(
         issuer=settings.issuer,
@@ -87,7 +86,6 @@ async def post_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, schema.Userin
 
 
 async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.JsonWebKeySet:
-    """Return the keys that verify our tokens."""
     keys = [each.public() for each in await oauth.tokens.keys.all()]
     return msgspec.convert({"keys": keys}, schema.JsonWebKeySet)
 

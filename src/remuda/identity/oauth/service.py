@@ -71,7 +71,6 @@ class OAuth:
         return await self.devices.begin(client.name, form.scope)
 
     async def userinfo(self, token: str) -> UserinfoRead:
-        """Return the claims about the bearer of a token."""
         bearer = await self.bearers.identify(token)
         resolved = await self.permissions.of_bearer(bearer, with_groups=False)
         has_email = bearer.type == "user" and "email" in bearer.scope.split()

@@ -49,7 +49,6 @@ class Allocations:
     async def allocate(
         self, context: Context, organization: str, project: str, body: schema.AllocationWrite
     ) -> Allocation:
-        """Create an allocation within the limits."""
         require_in_project(context.principal, permission("allocations", "create"), organization, project)
         await get_in(self.store, Project, project, organization)
         rules.check_allocation(body)

@@ -118,7 +118,6 @@ class QuotaWriter:
                 pending.resolve(asyncio.CancelledError())
 
     async def _write_batch(self, organization: str, batch: list[_PendingWrite]) -> None:
-        """Write a batch, with retries after conflicts."""
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             batch = [pending for pending in batch if not pending.future.done()]
             if not batch:

@@ -11,12 +11,15 @@ import msgspec
 from remuda.kernel.errors import RemudaError
 
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
+"""Kinds of provider."""
 Architecture = Literal["x86_64", "aarch64"]
 """Instruction set of a processor."""
 Virtualization = Literal["virtualized", "baremetal", "any"]
 """Kind of machine that an image runs on."""
 Vendor = Literal["NVIDIA", "AMD"]
+"""Manufacturer of a GPU."""
 ImageState = Literal["pending", "creating", "ready", "failed"]
+"""State of an image."""
 
 
 class Handle(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -96,6 +96,7 @@ class CloudNetworks(Protocol):
 Direction = Literal["ingress", "egress"]
 """Direction of traffic, seen from a server."""
 Traffic = Literal["any", "icmp", "tcp", "udp", "vrrp"]
+"""Protocol of traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

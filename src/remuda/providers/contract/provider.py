@@ -12,6 +12,7 @@ from remuda.providers.contract.networks import CloudNetworks, CloudSecurityGroup
 from remuda.providers.contract.servers import CloudConsoles, CloudPorts, CloudServers, CloudSnapshots
 
 EventSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
+"""Kind of object that an event is about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,6 @@ class Machine:
 
     @property
     def user(self) -> str:
-        """User that cloud-init creates."""
         return self.image.os.distro if self.image else "cloud-user"
 
 

@@ -284,7 +284,6 @@ class CloudDatabase:
         return number
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Change rows; return their number."""
         self._execute(statement, values)
         return self._connection.changes()
 

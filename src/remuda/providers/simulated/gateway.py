@@ -153,7 +153,6 @@ class Gateway:
 
     @property
     def lag_s(self) -> float:
-        """Greatest age of a read."""
         return 0.0 if self._is_faultless else self.bounds.stale_s
 
     @property

@@ -36,7 +36,6 @@ class SimLoadBalancers:
         return await self._gateway.find("find_balancer", "balancer", handle, self._read)
 
     async def remove_balancer(self, handle: Handle) -> None:
-        """Remove a load balancer with its public address."""
         await self._gateway.write("remove_balancer", lambda: self._remove(handle))
 
     def balancers(self) -> AsyncIterator[Sequence[CloudLoadBalancer]]:

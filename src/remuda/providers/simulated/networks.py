@@ -74,7 +74,6 @@ class SimTenancies:
 
 
 def check_tenancy(storage: CloudDatabase, name: str) -> None:
-    """Raise NotFound if the tenancy does not exist."""
     if not storage.has("SELECT 1 FROM tenancies WHERE name = ?", (name,)):
         raise NotFound("tenancy", name)
 

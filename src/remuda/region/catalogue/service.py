@@ -23,7 +23,6 @@ class Catalogue:
     providers: ProviderRegistry
 
     async def regions(self, context: Context, organization: str | None = None) -> list[RegionRead]:
-        """Return the regions that the caller may see."""
         _allow(context, "regions", organization)
         found = await self.providers.visible_regions(context.principal)
         return [read_region(region, self.providers.capabilities(region)) for region in found]

@@ -66,7 +66,6 @@ def new_balancer(
 
 
 def changed_balancer(balancer: LoadBalancer, requested: BalancerUpdate, by: Principal, now: datetime) -> LoadBalancer:
-    """Return a load balancer with its writable fields replaced."""
     spec = replace(
         balancer.spec,
         listeners=tuple(map(_stored_listener, requested.spec.listeners)),

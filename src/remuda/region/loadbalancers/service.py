@@ -132,7 +132,6 @@ class LoadBalancers(ProjectResourceService[LoadBalancer, BalancerRead]):
         )
 
     async def update(self, context: Context, balancer: str, body: BalancerUpdate) -> LoadBalancer:
-        """Replace the writable fields of a load balancer."""
 
         async def change() -> LoadBalancer:
             found = await self.get_authorized(context, "update", balancer)

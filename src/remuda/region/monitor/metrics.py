@@ -57,7 +57,6 @@ class MonitorMetrics:
         self._offered: dict[str, set[str]] = {}
 
     def open(self, region: str) -> None:
-        """Start all metrics of a region at zero."""
         for phase in PHASES:
             self.servers.labels(region, phase)
         for subject in SUBJECTS:

@@ -154,7 +154,6 @@ class NetworkController:
     providers: ProviderRegistry
 
     async def provision(self, network: Network, context: ReconcileContext) -> Result | Outcome[Network]:
-        """Create or update the network at the provider."""
         identity = await self.store.get(Identity, identity_of(network))
         if not is_provisioned(identity):
             return Blocked("DependencyNotReady", "its tenancy at the provider is being created")

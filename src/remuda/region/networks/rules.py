@@ -138,7 +138,6 @@ def child_metadata(
 
 
 def changed_network(network: Network, requested: NetworkUpdate, by: Principal, now: datetime) -> Network:
-    """Return a network with its writable fields replaced."""
     spec = replace(
         network.spec,
         dns_nameservers=requested.spec.dns_nameservers,

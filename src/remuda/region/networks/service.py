@@ -47,7 +47,6 @@ class Networks(ProjectResourceService[Network, NetworkRead]):
         return await self.run_create(context, self.operations, CREATE_NETWORK, new, organization=project.organization)
 
     async def update(self, context: Context, network: str, body: NetworkUpdate) -> Network:
-        """Replace the writable fields of a network."""
 
         async def changed(found: Network) -> Network:
             rules.check_spec(body.spec)

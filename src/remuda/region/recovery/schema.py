@@ -11,7 +11,6 @@ from remuda.resources.schema import Name
 RecoverableKind = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
 """Kinds of objects that have resources at a provider, by plural."""
 OrphanSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
-"""Type of a resource at a provider."""
 OrphanCause = Literal["ObjectUnknown", "ObjectDeleted", "ObjectAbandoned", "Superseded"]
 """Why a resource is an orphan."""
 

@@ -35,7 +35,6 @@ class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
         )
 
     async def update(self, context: Context, group: str, body: GroupUpdate) -> SecurityGroup:
-        """Replace the writable fields of a security group."""
 
         async def changed(found: SecurityGroup) -> SecurityGroup:
             return rules.changed_group(found, body, context.principal, self.clock.now())

@@ -68,7 +68,6 @@ def injection_of(desired: ServerCreateSpec) -> SshInjectionWire:
 
 
 def check_injection(desired: ServerCreateSpec) -> None:
-    """Raise Invalid for a contradictory SSH injection."""
     injection, authority = injection_of(desired), desired.ssh_certificate_authority_id
     if injection == "ca" and authority is None:
         raise Invalid("spec.sshInjection", "sshInjection ca requires sshCertificateAuthorityId")
@@ -79,7 +78,6 @@ def check_injection(desired: ServerCreateSpec) -> None:
 
 
 def check_sources(networking: NetworkingWire | None) -> None:
-    """Raise Invalid for source addresses that are no prefixes."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
         if find_prefix(prefix) is None:
             message = hinted("allowedSourceAddresses must contain valid CIDR prefixes", prefix)
@@ -129,7 +127,6 @@ def new_server(desired: ServerCreate, network: Network, by: Principal, *, operat
 
 
 def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: datetime) -> Server:
-    """Return a server with all writable fields replaced."""
     tags = updated_tags(server.spec.tags, desired.metadata, by)
     spec = replace(
         server.spec,

@@ -78,7 +78,6 @@ class TableMaintenance:
         """The version of every n-th change: history before the oldest is too much."""
 
     def on_changes(self, changes: Sequence[CommittedChange[Any]]) -> None:
-        """Count the changes that an informer has seen."""
         for change in changes:
             self._floor = min(self._floor, change.version - 1)  # a kind that lags behind: compact there again
             self._changes += 1
