@@ -83,7 +83,6 @@ def settings(configuration: Configuration) -> Settings:
 
 
 def services(configuration: Configuration, messages: StartMessages) -> Services:
-    """Return the function that starts and mounts every service."""
 
     @asynccontextmanager
     async def begin(process: ProcessPorts) -> AsyncIterator[ProcessServices]:

@@ -86,7 +86,6 @@ class ProjectScope:
 
     @property
     def query(self) -> dict[str, str]:
-        """Query parameters that limit a list to this scope."""
         parameters = {"organizationID": self.organization, "projectID": self.project}
         return {name: value for name, value in parameters.items() if value}
 

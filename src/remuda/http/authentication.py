@@ -86,7 +86,6 @@ def _check_length(header: bytes) -> None:
 
 
 def claim_of(principal: Principal) -> PrincipalClaim:
-    """Return the claim of a service that acts for this principal."""
     return PrincipalClaim(
         actor=principal.actor_name,
         type=principal.type,

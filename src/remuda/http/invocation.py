@@ -45,7 +45,6 @@ def repeat_invocation(route: AnyRoute, services: object) -> Invocation | None:
 
 
 def service_for(route: AnyRoute, services: object) -> Any:
-    """Return the instance of a route's service among these."""
     assert route.service is not None, "a route that calls a method has a service"
     if isinstance(services, route.service):
         return services

@@ -223,7 +223,6 @@ class Viewed(msgspec.Struct, Generic[ResponseT], frozen=True):
 
 
 def split_etag(rendered: bytes) -> Rendered[Any]:
-    """Separate the ETag and the JSON of an `EtagView`."""
     return Rendered(rendered[_WIDTH:], etag=rendered[:_WIDTH].decode())
 
 

@@ -62,7 +62,6 @@ class CircuitBreaker:
 
     @property
     def is_rejecting(self) -> bool:
-        """Whether the next call would be rejected."""
         state = self.state
         return state == "open" or (state == "half_open" and self._is_probing)
 

@@ -86,7 +86,6 @@ class ProviderEventListener:
             await self._clock.sleep(_RECONNECT_S)
 
     def enqueue(self, subject: EventSubject, name: str) -> None:
-        """Enqueue the object of a provider resource, by the name of the resource."""
         controller, key = self._controllers.get(subject), name if subject == "image" else id_in(name)
         if controller is not None and key:
             controller.enqueue(key)

@@ -90,7 +90,6 @@ class Codec(Generic[ResourceT]):
             raise Unreadable(self._kind.name, name, cause=_without_values(error)) from None
 
     def decode_named(self, document: bytes | msgspec.Raw) -> ResourceT:
-        """Return the object of a document whose name is not known yet."""
         name = msgspec.json.decode(document, type=_Named).metadata.name
         return self.decode(bytes(document), name)
 

@@ -141,7 +141,6 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def api_version(self) -> str:
-        """Group and version, as in the document's `apiVersion`."""
         return f"{self.group}/{self.version}"
 
     @cached_property
@@ -251,7 +250,6 @@ class Registry:
         return self._by_owner.get((reference.api_version, reference.kind))
 
     def referrers_of(self, kind: Kind[Any]) -> tuple[Kind[Any], ...]:
-        """Return the kinds whose objects can refer to objects of `kind`."""
         return tuple(self._referrers.get(kind.qualified, ()))
 
     def is_target(self, kind: Kind[Any]) -> bool:

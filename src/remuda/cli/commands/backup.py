@@ -77,7 +77,6 @@ def backup(
 
 
 def keys_beside(file: Path) -> Path:
-    """Return the path of the keys that belong to a backup."""
     return file.with_name(f"{file.name}.keys.json")
 
 

@@ -169,7 +169,6 @@ _ONE_ATTEMPT = ClientSettings(read_s=5.0, total_s=5.0, attempts=1)
 
 
 async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[Finding]:
-    """Yield the findings of all checks. Nothing is changed."""
     server = found.configuration.server
     data = DataDirectory(server.data)
     yield _releases()

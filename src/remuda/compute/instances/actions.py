@@ -73,7 +73,6 @@ class Actions:
         return SshKeyRead(private_key=key.private_key)
 
     async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:
-        """Return the address of an instance's console, for a browser."""
         found, server, caller = await self._server(context, "update", instance)
         session = await self.region.api.open_server_console(caller, server)
         await self._record(context, found, "ConsoleOpened")

@@ -53,7 +53,6 @@ def tombstone(instance: ComputeInstance, context: ReconcileContext) -> Record:
 
 
 def tombstone_subject(subject: str) -> str:
-    """Return the subject of the tombstones, by the timeline subject of the instances."""
     return f"{subject}/gone"
 
 

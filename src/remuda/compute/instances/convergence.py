@@ -101,7 +101,6 @@ class RequestedChange:
     fields: tuple[Field, ...]
     """The changed fields; none if a rejected change is reverted."""
     rebuild: RebuildKind | None = None
-    """Whether the server is rebuilt or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,6 @@ _CREATING = Requeue(POLL_S, message="the server is being created", report_after_
 
 
 def cleanup_guard(ports: ReconcilePorts) -> DeletionGuard:
-    """Return the deletion guard for servers of previous incarnations."""
     return DeletionGuard("previous-servers", ComputeInstance, ports=ports)
 
 

@@ -235,7 +235,6 @@ _ALLOCATION_PERIODS = 72
 
 
 def new_monitor(ports: ComputePorts, enqueue: Callable[[str], None]) -> "Monitor":
-    """Return the monitor of compute; `enqueue` is that of the instance controller."""
     findings, guard = Findings(ports), orphan_guard(ports.reconcile_ports)
 
     def pace(per_second: float) -> Pace:

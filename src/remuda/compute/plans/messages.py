@@ -93,7 +93,6 @@ def preserved_message(attribute: Attribute) -> str:
 
 
 def summary(kinds: tuple[StepKind, ...], lost: tuple[Attribute, ...], *, is_rebuilding: bool) -> str:
-    """Return the message for a whole plan."""
     if not kinds:
         return "Nothing changes."
     done = " ".join(f"{_SUMMARIES[kind]}." for kind in kinds)

@@ -26,7 +26,6 @@ class LoginAudit:
     log: Log
 
     async def succeeded(self, request: BrowserRequest, user: User) -> Sequence[Record]:
-        """Return the records of a successful request, for its commit."""
         return await self._for_organizations(request, user, _DONE)
 
     async def denied(self, request: BrowserRequest, user: User) -> Sequence[Record]:

@@ -211,7 +211,6 @@ class LogoutConfirmation(BrowserState, frozen=True, omit_defaults=True):
 
 
 def form_query(sent: msgspec.Struct) -> str:
-    """Return the fields of a form as a query string, for a redirect."""
     return urlencode([(name, value) for name, value in msgspec.structs.asdict(sent).items() if value])
 
 

@@ -268,7 +268,6 @@ class LoginPages(BrowserPages):
         return user
 
     async def _complete(self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str) -> Redirect:
-        """Log the user in, and replace the browser's cookie."""
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = await self.records.succeeded(browser, user)
         current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)

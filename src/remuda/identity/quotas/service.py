@@ -66,7 +66,6 @@ class Allocations:
         return await self._get_active(context, "read", organization, project, allocation)
 
     async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
-        """Confirm an allocation: the object that it was created for exists."""
         found = await self._get_active(context, "update", organization, project, allocation)
         return await self.ledger.confirm(found.name, log=audit_records(context, ALLOCATION.plural, found))
 

@@ -208,7 +208,6 @@ def _secret(stored: OAuth2ProviderSpec, requested: schema.ProviderSpecWire) -> S
 
 
 def read_provider(provider: OAuth2Provider) -> schema.ProviderRead:
-    """Return the response for a provider, without its secret."""
     metadata = replace(provider.metadata, labels={ORGANIZATION_LABEL: "", **provider.metadata.labels})
     return schema.ProviderRead(
         metadata=read_organization_metadata(metadata, provider.spec.tags), spec=_spec_wire(provider.spec)

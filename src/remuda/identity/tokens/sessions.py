@@ -266,7 +266,6 @@ class Sessions:
                 return ended
 
     async def end_of_login(self, user: str, login: str) -> None:
-        """End every session of one browser login."""
         for session in (await self.store.list(Session, labels={USER_LABEL: user})).items:
             if session.spec.login == login:
                 await self.end(session)
@@ -278,7 +277,6 @@ class Sessions:
         await self.forget(session)
 
     async def forget(self, session: Session) -> None:
-        """Delete a session that is ended or expired."""
         with suppress(NotFound):
             await self.store.delete(Session, session.name, uid=session.uid)
 

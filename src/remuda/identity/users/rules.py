@@ -198,7 +198,6 @@ def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> 
 
 
 def locked_by(found: LockedT, operation: str) -> LockedT:
-    """Return an object locked by an operation, with the state to restore."""
     previous = PreviousMembership(
         name=_name(found.metadata),
         annotations=dict(found.metadata.annotations),

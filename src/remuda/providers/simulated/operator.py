@@ -26,7 +26,6 @@ class Operator:
         self._storage, self._timers, self._states = storage, timers, states
 
     def servers(self) -> list[CloudServer]:
-        """Return all servers, in the order of their creation."""
         self._timers.apply_due()
         rows = self._storage.rows("SELECT tenancy, name FROM servers ORDER BY number")
         return [self._states.get(Handle(*row)) for row in rows]

@@ -119,7 +119,6 @@ class Images:
         return rules.read_image(rules.image_of(created))
 
     async def delete(self, context: Context, organization: str, region: str, image: str) -> None:
-        """Delete an image of an organization that no server was created from."""
         require_in_organization(context.principal, permission("images", "delete"), organization)
         cloud = await self.providers.get_visible(context.principal, region)
         is_removed = False

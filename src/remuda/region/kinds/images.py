@@ -17,7 +17,6 @@ from remuda.store.objects import Resource, StoredStruct
 ImageState = Literal["pending", "creating", "ready", "failed"]
 
 Virtualization = Literal["virtualized", "baremetal", "any"]
-"""Type of machine that an image is for."""
 
 
 class ImageOs(StoredStruct, frozen=True):

@@ -83,7 +83,6 @@ class LoadBalancer(Resource, frozen=True):
 
 
 def _without_address(balancer: LoadBalancer) -> Iterator[str]:
-    """Yield the network of a load balancer that waits for an address."""
     available = find_condition(balancer.status.conditions, "Available")
     if available is not None and available.reason in {ADDRESSES_EXHAUSTED, ADDRESS_TAKEN}:
         yield from nonempty(balancer.metadata.labels.get(NETWORK, ""))

@@ -270,7 +270,6 @@ def capacity_key(server: Server) -> str:
 
 
 def _awaited_capacity(server: Server) -> Iterator[str]:
-    """Yield the capacity that a started replacement waits for."""
     replacement = server.status.replacement
     if replacement.completed < replacement.started:
         yield capacity_key(server)

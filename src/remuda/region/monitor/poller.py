@@ -53,7 +53,6 @@ class Digests:
         self._move(name, -_number(name, version))
 
     def mark_pending(self, name: str) -> None:
-        """Count a server that is to be observed."""
         self._pending[_part(name)] += 1
 
     def clear_pending(self, name: str) -> None:

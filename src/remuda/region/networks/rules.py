@@ -81,7 +81,6 @@ def identity_id(operation: str) -> str:
 
 
 def reference_of(identity: str) -> str:
-    """Return the reference by which an identity keeps its project."""
     return f"{IDENTITY.qualified}/{identity}"
 
 

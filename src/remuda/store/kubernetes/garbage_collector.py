@@ -104,7 +104,6 @@ class GarbageCollector:
             await self._writer.delete(kind, child.name, uid=child.uid, version=None)
 
     async def _collect_targets(self) -> None:
-        """Remove the finalizer of objects that have no referrers."""
         candidates = [
             (kind, target)
             async for kind, target in self._deleting(IN_USE)

@@ -171,7 +171,6 @@ class JournalLog:
                 )
 
     async def _remove_if_ours(self, journal: Journal) -> None:
-        """Remove a journal if it is the one we created."""
         with suppress(NotFound, Conflict):
             found = await self._writer.fetch(JOURNAL, journal.name)
             if found.spec == journal.spec:

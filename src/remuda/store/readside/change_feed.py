@@ -186,7 +186,6 @@ class ChangeCounters:
         self._recent: dict[type[Resource], _RecentEntries] = {}
 
     def change(self, kind: Kind[Any], changes: Sequence[CommittedChange[Any]]) -> None:
-        """Record changes of one kind that are published now."""
         self._count += 1
         self._whole[kind.type] = self._count
         recent = self._recent.get(kind.type)
@@ -223,7 +222,6 @@ class ChangeCounters:
 
 
 def _affected_entries(kind: Kind[Any], change: CommittedChange[Any]) -> Iterator[IndexEntry]:
-    """Yield the index entries of an object after a change, and before it."""
     yield from _entries(kind, change.event.resource)
     if change.before is not None:
         yield from _entries(kind, change.before)

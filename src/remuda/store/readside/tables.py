@@ -77,7 +77,6 @@ class Tables:
         ]
 
     def versions(self, kind: int, *, after: str, upto: str | None, limit: int) -> Sequence[tuple[str, int]]:
-        """Return names of a kind in order, each with its version."""
         sql = "SELECT name, version FROM objects WHERE kind = ? AND name > ? AND name <= ? ORDER BY name LIMIT ?"
         return self._run(sql, kind, after, upto or _AFTER_ALL, limit)
 
@@ -101,13 +100,11 @@ class Tables:
         return rows[0][0] if rows else None
 
     def count_under(self, entry: NumberedEntry, *, limit: int) -> int:
-        """Return the number of names under an index entry, counting up to a limit."""
         sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
         ((count,),) = self._run(sql, *entry, limit)
         return int(count)
 
     def changes(self, kind: int, *, after: int, limit: int) -> Sequence[Revision]:
-        """Return the changes of a kind after a version, in order."""
         rows = self._run(
             "SELECT version, name, change, document, before FROM revisions"
             " WHERE kind = ? AND version > ? ORDER BY version LIMIT ?",
@@ -130,7 +127,6 @@ class Tables:
         )
 
     def point(self, kind: int, name: str, version: int) -> None:
-        """Make a revision the object's current one."""
         self._run("INSERT OR REPLACE INTO objects (kind, name, version) VALUES (?, ?, ?)", kind, name, version)
 
     def remove(self, kind: int, name: str) -> None:
