@@ -1,11 +1,14 @@
 """Every way in which an external issuer's token can be no good."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from remuda.identity.tokens.jwt import unverified_claims
+from remuda.kernel.encoding import from_base64url, to_base64url
+from remuda.kernel.errors import Unauthenticated
 from tests.kit.identity.external_issuer import (
     AUDIENCE,
     CLAIMS,
@@ -350,6 +353,16 @@ async def test_a_token_of_nobody_we_trust_is_counted_and_its_issuer_not_asked(
     await external_issuer.let_in(own)
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="issuer") == 2
     assert external_issuer.counted("remuda_bearer_tokens_unroutable_total", reason="format") == 0
+
+
+@pytest.mark.parametrize("end", [b"1" + b"0" * 400, b"-1" + b"0" * 400, b"1e400", b"9" * 5_000])
+async def test_a_token_that_ends_beyond_all_time_is_rejected(external_issuer: IssuerEnvironment, end: bytes) -> None:
+    await ready(external_issuer)
+    header, payload, signature = external_issuer.issuer.token(ANN).split(".")
+    changed = re.sub(rb'"exp":[0-9]+', b'"exp":' + end, from_base64url(payload))
+    assert end in changed
+    error = await external_issuer.error(f"{header}.{to_base64url(changed)}.{signature}")
+    assert isinstance(error, Unauthenticated)
 
 
 async def test_no_token_is_told_in_a_rejection_or_kept(external_issuer: IssuerEnvironment) -> None:

@@ -70,7 +70,7 @@ def bad_token() -> Malformed:
     return Malformed(f'invalid path/query element: "continue" {problem}, start without it', [("continue", problem)])
 
 
-_CURSOR = re.compile(r"(.+)-([0-9a-f]{16})")
+_CURSOR = re.compile(r"([0-9]{1,18})-([0-9a-f]{16})")
 _DIGEST_BYTES = 8
 
 

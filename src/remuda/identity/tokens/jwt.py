@@ -157,6 +157,7 @@ EXTERNAL_TOKEN_CACHE = timedelta(minutes=15)
 """Time for which a verified token of an external issuer is cached: the issuer may withdraw its key."""
 MAX_UNVERIFIED_BYTES = 16_384
 """Maximum length of an external token: some issuers include certificates."""
+_LATEST = 2**53  # a larger number is no time, and may be too large for a float
 
 
 T = TypeVar("T")
@@ -201,7 +202,7 @@ def unverified_claims(token: str) -> UnverifiedClaims | None:
     if decoded is None:
         return None
     header, payload = decoded
-    ends = float(payload.exp) if isinstance(payload.exp, int | float) else 0.0
+    ends = float(payload.exp) if isinstance(payload.exp, int | float) and abs(payload.exp) < _LATEST else 0.0
     return UnverifiedClaims(token, payload.iss, header.alg, header.kid, ends) if header.is_plain else None
 
 

@@ -3,6 +3,7 @@
 A watch is a cursor that follows a feed, and reads the history in the tables if the feed's tail begins later.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -99,8 +100,11 @@ def _has_labels(resource: Resource, labels: Mapping[str, str]) -> bool:
     return labels.items() <= resource.metadata.labels.items()
 
 
+_VERSION = re.compile(r"[0-9]{1,18}")
+
+
 def _parse(version: str) -> int:
-    if not version.isdecimal():
+    if not _VERSION.fullmatch(version):
         raise Invalid(
             "resourceVersion", "is not a version of this store", remedy="use the version of a list or an event"
         )
