@@ -5,11 +5,12 @@ from remuda.http.cors import EXPOSED_HEADERS, Cors
 from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 ONE = f"{HORSES}/{HORSE}"
+ANY = ApiSettings(cors=Cors(["*"]))
 NAMED = ApiSettings(cors=Cors(["https://console.example.com", "https://other.example.com"], max_age_s=60))
 
 
 async def test_every_answer_of_a_known_path_names_who_may_read_it(tmp_path: Path) -> None:
-    async with running(tmp_path) as api:
+    async with running(tmp_path, settings=ANY) as api:
         for reply in (await api.client.get(ONE), await api.client.put(ONE), await api.client.having(None).get(ONE)):
             assert reply.headers["access-control-allow-origin"] == "*"
             assert "vary" not in reply.headers
@@ -17,10 +18,16 @@ async def test_every_answer_of_a_known_path_names_who_may_read_it(tmp_path: Path
 
 
 async def test_a_page_is_told_what_it_may_read(tmp_path: Path) -> None:
-    async with running(tmp_path) as api:
+    async with running(tmp_path, settings=ANY) as api:
         reply = await api.client.get(ONE, origin="https://anywhere.example.com")
         assert reply.headers["access-control-allow-origin"] == "*"
         assert reply.headers["access-control-expose-headers"] == ", ".join(EXPOSED_HEADERS)
+
+
+async def test_no_page_of_another_origin_may_read_unless_one_is_named(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        reply = await api.client.get(ONE, origin="https://anywhere.example.com")
+        assert not [name for name in reply.headers if name.startswith("access-control-")]
 
 
 async def test_a_named_origin_is_echoed_and_another_is_told_the_first(tmp_path: Path) -> None:

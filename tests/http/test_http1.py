@@ -58,7 +58,9 @@ def length(number: int) -> tuple[tuple[bytes, bytes], ...]:
 async def test_a_response_leaves_in_one_write() -> None:
     wire = Wire()
     await cycle_on(wire).run(answering(b"hello", headers=length(5)))
-    assert wire.writes == [b"HTTP/1.1 200 OK\r\ndate: now\r\ncontent-length: 5\r\n\r\nhello"]
+    assert wire.writes == [
+        b"HTTP/1.1 200 OK\r\ndate: now\r\ncontent-length: 5\r\nx-content-type-options: nosniff\r\n\r\nhello"
+    ]
     await asyncio.sleep(0)
     assert len(wire.writes) == 1
     assert not wire.is_closed
@@ -75,7 +77,9 @@ async def test_the_head_of_a_stream_does_not_wait_for_its_first_event() -> None:
     running = asyncio.create_task(cycle_on(wire).run(app))
     for _ in range(3):
         await asyncio.sleep(0)
-    assert wire.writes == [b"HTTP/1.1 200 OK\r\ndate: now\r\ntransfer-encoding: chunked\r\n\r\n"]
+    assert wire.writes == [
+        b"HTTP/1.1 200 OK\r\ndate: now\r\nx-content-type-options: nosniff\r\ntransfer-encoding: chunked\r\n\r\n"
+    ]
     may_continue.set()
     await running
     assert wire.writes[1:] == [b"5\r\nevent\r\n0\r\n\r\n"]

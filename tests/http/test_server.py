@@ -98,6 +98,22 @@ async def test_what_is_no_http_is_answered_400() -> None:
         assert one.cuts == {"malformed": 3}
 
 
+async def test_a_request_has_one_host() -> None:
+    async with serving() as one:
+        for hosts in (b"", b"Host: a.example.com\r\nHost: b.example.com\r\n"):
+            answer = await one.exchange(b"GET / HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n")
+            assert status_of(answer) == 400
+            assert "needs one Host header" in body_of(answer)["error_description"]
+        assert (await one.exchange(b"GET / HTTP/1.0\r\n\r\n")).endswith(b"hello")
+        assert one.cuts == {"malformed": 2}
+
+
+async def test_no_response_is_sniffed() -> None:
+    async with serving() as one:
+        for sent in (request("/", "Connection: close"), b"GET / HTTP/1.1\r\n\r\n"):
+            assert (await one.exchange(sent)).lower().count(b"x-content-type-options: nosniff\r\n") == 1
+
+
 async def test_a_body_that_stalls_is_answered_408_although_the_application_waits_longer() -> None:
     async with serving(SOON) as one:
         answer = await one.exchange(request("/echo", "Content-Length: 10", method="POST") + b"12345")

@@ -185,8 +185,8 @@ class ServerConfig(Section):
     ] = ""
     cors_origins: Annotated[
         tuple[str, ...],
-        Description("The origins whose web pages may use the APIs; `*` is any.", check_origin, needs_one=True),
-    ] = ("*",)
+        Description("The origins whose web pages may use the APIs; `*` is any.", check_origin),
+    ] = ()
     trusted_proxies: Annotated[
         tuple[str, ...],
         Description("Networks of proxies whose headers about client certificates are trusted.", check_network),

@@ -42,16 +42,16 @@ _VARY: Header = (b"vary", b"Origin")
 
 
 class Cors:
-    """Origins whose pages may use the API: any, unless some are named. Browsers block pages of others."""
+    """Origins whose pages may use the API; `*` is any. Browsers block pages of all others."""
 
-    def __init__(self, origins: Iterable[str] = ("*",), *, max_age_s: int = 86400) -> None:
+    def __init__(self, origins: Iterable[str] = (), *, max_age_s: int = 86400) -> None:
         named = tuple(origin.encode() for origin in origins)
         # A response to one origin must not be served to another from a cache.
         varies = (_VARY,) if named != (b"*",) else ()
         self._by_origin: dict[bytes, tuple[Header, ...]] = {
             origin: ((b"access-control-allow-origin", origin), _EXPOSE, *varies) for origin in named
         }
-        self._other = self._by_origin[named[0]]
+        self._other = self._by_origin[named[0]] if named else ()
         self._without_origin = tuple(header for header in self._other if header != _EXPOSE)
         self._max_age: Header = (b"access-control-max-age", b"%d" % max_age_s)
 

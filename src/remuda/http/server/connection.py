@@ -33,6 +33,10 @@ class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
     """Raised when the client sends more requests than may be pipelined."""
 
 
+class _NotOneHost(Exception):  # noqa: N818  same
+    """Raised for a request without a Host header, or with several: a proxy may have read another one."""
+
+
 class Connection(asyncio.Protocol):
     """Connection of one client."""
 
@@ -123,9 +127,9 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Start the request once its head is complete, or let it wait for those before it."""
         self._is_in_head = False
-        self._check_head()
-        self._deadline = _NEVER
         version = self._parser.get_http_version()
+        self._check_head(version)
+        self._deadline = _NEVER
         cycle = RequestCycle(
             self._scope(version),
             self._transport,
@@ -250,7 +254,9 @@ class Connection(asyncio.Protocol):
     def _is_response_complete(self) -> bool:
         return self._last is None or self._last.is_complete
 
-    def _check_head(self) -> None:
+    def _check_head(self, version: str) -> None:
+        if version == "1.1" and sum(name == b"host" for name, _ in self._headers) != 1:
+            raise _NotOneHost
         if len(self._waiting) >= self._limits.pipelined:
             raise _TooFarAhead
         limit = self._limits.head_bytes
@@ -263,6 +269,8 @@ class Connection(asyncio.Protocol):
             self._close_counted("pipelined")
         elif isinstance(cause, HeadTooLarge):
             self._reject(cause, "head_too_large")
+        elif isinstance(cause, _NotOneHost):
+            self._reject(Malformed("An HTTP/1.1 request needs one Host header. Send exactly one."), "malformed")
         else:
             self._reject(Malformed("This is not an HTTP/1.1 request."), "malformed")
 

@@ -156,7 +156,7 @@ class ProcessPages:
         mounted: Sequence[Mounted] = (),
         cors: Cors | None = None,
     ) -> None:
-        """Take the CORS settings of the routes in the table: any origin, unless some are named."""
+        """Take the CORS settings of the routes in the table: no origin, unless some are named."""
         self._cors = cors or Cors()
         self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
         self._checks, self._registry = checks, registry

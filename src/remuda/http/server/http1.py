@@ -16,11 +16,12 @@ from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Scope
 from remuda.http.responses import Header
 
 STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+NOSNIFF = b"x-content-type-options: nosniff\r\n"
 _NOT_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9a-z]")
 _NOT_A_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _WITHOUT_BODY = {204, 304}
 _BODY_BUFFER = 64 * 1024
-_FAILED = STATUS_LINES[500] + b"content-length: 0\r\nconnection: close\r\n\r\n"
+_FAILED = STATUS_LINES[500] + NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class FlowControl:
@@ -165,11 +166,11 @@ class RequestCycle:
         assert not self.is_started, "a response has one head"
         lines, given = header_lines(headers), dict(headers)
         self.is_started, self._expects_continue = True, False
-        framing = b""
+        framing = b"" if b"x-content-type-options" in given else NOSNIFF
         if given.get(b"connection") == b"close":
             self.keep_alive = False
         elif not self.keep_alive:
-            framing = b"connection: close\r\n"
+            framing += b"connection: close\r\n"
         if self.scope["method"] == "HEAD" or status in _WITHOUT_BODY:
             self._left = -1
         elif b"content-length" in given:
@@ -177,7 +178,8 @@ class RequestCycle:
         elif self.scope["http_version"] == "1.0":
             self._left = math.inf  # the end of the connection ends the body
         else:
-            self._is_chunked, framing = True, framing + b"transfer-encoding: chunked\r\n"
+            self._is_chunked = True
+            framing += b"transfer-encoding: chunked\r\n"
         self._head = b"".join([STATUS_LINES[status], self._default_headers, lines, framing, b"\r\n"])
         self._loop.call_soon(self._flush_head)
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from remuda.http.errors import error_response
-from remuda.http.server.http1 import STATUS_LINES, header_lines
+from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 
@@ -125,4 +125,6 @@ class ConnectionReaper:
             (b"content-length", b"%d" % len(response.body)),
             (b"connection", b"close"),
         ]
-        return b"".join([STATUS_LINES[response.status], default_headers, header_lines(headers), b"\r\n", response.body])
+        return b"".join(
+            [STATUS_LINES[response.status], default_headers, NOSNIFF, header_lines(headers), b"\r\n", response.body]
+        )
