@@ -1,19 +1,17 @@
 """Multipart MIME messages, parsed strictly and in linear time, and the formats of cloud-init payloads.
 
-Python's own parser repairs broken messages and recurses without limit. Here it parses only the headers. Bodies are
-split strictly: every delimiter line counts, the closing one is required, every part must be readable, and the number of
-parts and levels is limited. The first word of a payload determines its format, so `#cloud-config-archive` is never
-taken for `#cloud-config`.
+Python's own parser repairs broken messages, recurses without limit and takes quadratic time for the parameters of a
+header. Here headers are read in one pass, and bodies are split strictly: every delimiter line counts, the closing one
+is required, every part must be readable, and the number of parts and levels is limited. The first word of a payload
+determines its format, so `#cloud-config-archive` is never taken for `#cloud-config`.
 """
 
 import base64
 import binascii
 import quopri
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from email.message import Message
-from email.parser import BytesHeaderParser
 
 FIRST_LINES = {
     b"#cloud-config": "text/cloud-config",
@@ -68,23 +66,46 @@ _VERSION_WITHIN = 4096  # cloud-init searches no further for it
 _HEADERS = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*(?P<rest>\r?\n|\Z)")
 _FIRST_HEADER = re.compile(rb"[!-9;-~]+:")
 _NEWLINE = re.compile(rb"\r?\n\Z")
-_MULTIPART = "multipart"
+_FOLD = re.compile(r"\r?\n(?=[ \t])")
+_TYPE = re.compile(r"[!-.0-:<-~]+/[!-.0-:<-~]+")
+_PARAMETER = re.compile(r';\s*([^\s;="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^;"]*+))')
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A message or a part: its headers and its undecoded body."""
+    """A message or a part: its headers, by their names in lower case, and its undecoded body."""
 
-    headers: Message
+    headers: Mapping[str, str]
     body: bytes
 
     @property
+    def content_type(self) -> str:
+        """The MIME type in lower case; text/plain if there is none."""
+        declared = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return declared if _TYPE.fullmatch(declared) else "text/plain"
+
+    @property
     def is_multipart(self) -> bool:
-        return self.headers.get_content_maintype() == _MULTIPART
+        return self.content_type.startswith("multipart/")
+
+    @property
+    def filename(self) -> str | None:
+        return self.parameter("content-disposition", "filename") or self.parameter("content-type", "name") or None
+
+    def parameter(self, header: str, name: str) -> str:
+        """Return a parameter of a header, or an empty string."""
+        for found in _PARAMETER.finditer(self.headers.get(header, "")):
+            if found[1].lower() == name:
+                return re.sub(r"\\(.)", r"\1", found[2]) if found[2] is not None else found[3].strip()
+        return ""
+
+    def word(self, header: str) -> str:
+        """Return a header of one word, in lower case."""
+        return self.headers.get(header, "").strip().lower()
 
     def content(self) -> bytes:
         """Return the decoded body, or raise ValueError."""
-        match _word(self.headers, "Content-Transfer-Encoding"):
+        match self.word("content-transfer-encoding"):
             case "" | "7bit" | "8bit" | "binary":
                 return self.body
             case "base64":
@@ -148,8 +169,8 @@ def _content(part: Entity, number: int) -> bytes:
 
 
 def _split(message: Entity) -> Multipart:
-    boundary = _boundary(message.headers)
-    if _word(message.headers, "Content-Transfer-Encoding") not in ("", "7bit", "8bit", "binary"):
+    boundary = _boundary(message)
+    if message.word("content-transfer-encoding") not in ("", "7bit", "8bit", "binary"):
         raise UnrecognizedUserData("multipart userData cannot be encoded as a whole")
     start: int | None = None
     parts: list[Entity] = []
@@ -181,20 +202,23 @@ def _entity(payload: bytes) -> Entity | None:
     found = _HEADERS.match(payload, 0, _MAX_HEADERS + len(b"\r\n"))
     if found is None or (not found["rest"] and found.end() < len(payload)):
         return None
-    return Entity(BytesHeaderParser().parsebytes(found[0]), payload[found.end() :])
+    return Entity(_headers(found[0]), payload[found.end() :])
 
 
-def _boundary(headers: Message) -> bytes:
-    boundary = headers.get_boundary() or ""
+def _headers(text: bytes) -> Mapping[str, str]:
+    """Return headers by name in lower case; the first one of a name counts."""
+    lines = _FOLD.sub("", text.decode("utf-8", "surrogateescape")).splitlines()
+    pairs = (line.partition(":") for line in reversed(lines) if line)
+    return {name.lower(): value.strip() for name, _, value in pairs}
+
+
+def _boundary(message: Entity) -> bytes:
+    boundary = message.parameter("content-type", "boundary").rstrip()
     if not boundary:
         raise UnrecognizedUserData("multipart userData boundary missing")
     if not boundary.isascii() or not boundary.isprintable():
         raise UnrecognizedUserData("multipart userData boundary is malformed")
     return boundary.encode()
-
-
-def _word(headers: Message, name: str) -> str:
-    return str(headers.get(name, "")).strip().lower()
 
 
 def _is_utf8(payload: bytes) -> bool:

@@ -54,8 +54,7 @@ def parts(data: bytes, *, deepest: int = DEEPEST) -> list[Part]:
         raise unsupported()
     _, split = read_message(payload)
     return [
-        Part(_effective(part.headers.get_content_type(), content), part.headers.get_filename(), content)
-        for part, content in leaves(split, deepest)
+        Part(_effective(part.content_type, content), part.filename, content) for part, content in leaves(split, deepest)
     ]
 
 

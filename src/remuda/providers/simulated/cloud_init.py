@@ -252,13 +252,17 @@ def _write_files(applied: CloudInitEffects, files: list[Mapping[Any, Any]]) -> N
         for each in files
         if isinstance(each.get("path"), str) and isinstance(each.get("content", ""), str | bytes)
     }
+    trusted: dict[str, None] = {}  # each file of keys is read once, however often it is named
     for path, content in contents.items():
         applied.files.append((_printable(path), len(content or b"")))
         for line in content.splitlines() if isinstance(content, str) else ():
-            word, _, trusted = line.strip().partition(" ")
-            keys = contents.get(trusted.strip())
-            if word == _TRUSTED and isinstance(keys, str):
-                applied.authorities.extend(_fingerprints(keys.splitlines()))
+            word, _, named = line.strip().partition(" ")
+            if word == _TRUSTED:
+                trusted[named.strip()] = None
+    for path in trusted:
+        keys = contents.get(path)
+        if isinstance(keys, str):
+            applied.authorities.extend(_fingerprints(keys.splitlines()))
 
 
 def _list(config: Mapping[Any, Any], name: str) -> list[Any]:

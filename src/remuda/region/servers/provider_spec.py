@@ -60,7 +60,7 @@ def with_authority(data: bytes, public_key: str) -> bytes:
     if content_type is not None:
         return _mixed(_wrapped(content_type, data), part)
     message, split = read_message(data)
-    if message.headers.get_content_subtype() != "mixed":
+    if message.content_type != "multipart/mixed":
         return _mixed(data, part)
     end = len(data) - len(message.body) + split.end
     newline = b"\r\n" if data[:end].endswith(b"\r\n") else b"\n"
