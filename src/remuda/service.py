@@ -2,9 +2,9 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry
 
@@ -31,6 +31,19 @@ from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
+T = TypeVar("T")
+
+
+class RunBlocking(Protocol):
+    """Runs blocking work outside the event loop, such as in a thread."""
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """Return the result of the work."""
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    return await asyncio.to_thread(work)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePorts:
@@ -50,6 +63,7 @@ class ServicePorts:
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
     operation_metrics: OperationMetrics | None = None
     """The metrics of operations, if the services of a process share them."""
+    run_blocking: RunBlocking = in_thread
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process begins to stop, so that streams end."""
     rate: RateLimit = field(default_factory=RateLimit)

@@ -9,6 +9,7 @@ from remuda.compute.ports import RegionClient
 from remuda.operations.kinds import Operation
 from remuda.region.api import RegionApi
 from tests.kit.compute.environment import INSTANCES, SERVICE, ComputeEnvironment
+from tests.kit.compute.instance_values import USER_DATA
 from tests.kit.compute.requests import held, made, make_authority, make_group, settle
 from tests.kit.resource_api import rejection
 
@@ -86,3 +87,22 @@ async def test_a_refused_request_has_no_operation(compute: ComputeEnvironment) -
     before = len((await compute.store.list(Operation)).items)
     assert (await tenant.client.post(INSTANCES, tenant.wanted(compute, userData="%"))).status == 400
     assert len((await compute.store.list(Operation)).items) == before
+
+
+async def test_user_data_is_checked_off_the_event_loop(compute: ComputeEnvironment) -> None:
+    tenant = await settle(compute)
+    instances, servers = compute.app.services.instances, compute.region.app.services.servers
+    checked: list[str] = []
+
+    def counted(service: str) -> Callable[..., Awaitable[Any]]:
+        async def run_blocking(work: Callable[[], Any]) -> Any:
+            checked.append(service)
+            return work()
+
+        return run_blocking
+
+    object.__setattr__(instances, "run_blocking", counted("compute"))
+    object.__setattr__(servers, "run_blocking", counted("region"))
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, userData=USER_DATA)))
+    await compute.until(instance, "provisioned")
+    assert checked == ["compute", "region"]

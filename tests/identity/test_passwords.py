@@ -15,10 +15,10 @@ from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login.passwords import ARGON2, LINK_LIFETIME, Argon2Parameters, Hasher, check_password
-from remuda.identity.ports import in_thread
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
+from remuda.service import in_thread
 from tests.kit.environment import options
 from tests.kit.identity.login import CHEAP, JO, PASSWORD, Counted, Forms, LoginEnvironment, sent_to
 from tests.kit.identity.resource_api import ORG, OTHER_ORG, everywhere, member

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 import pytest
 
 Launcher = Callable[..., object]
+T = TypeVar("T")
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
@@ -90,3 +91,8 @@ def _chosen(mark: pytest.Mark, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _filled(arguments: Mapping[str, Any], values: tuple[Any, ...]) -> dict[str, Any]:
     return {name: values[each.position] if isinstance(each, Provided) else each for name, each in arguments.items()}
+
+
+async def run_inline(work: Callable[[], T]) -> T:
+    """Do at once what would be done in a thread: there is one in a simulation."""
+    return work()

@@ -36,7 +36,6 @@ _LINES = 2_000
 _REFRESH_S = 2
 
 Screens = Mapping[str, SimConsoles]
-"""Consoles of simulated clouds, by the names of the clouds."""
 
 
 class ScreenPath(Parameters, frozen=True):

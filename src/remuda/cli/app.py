@@ -224,7 +224,6 @@ def _about(entry: "HelpEntry") -> Iterator[str]:
 
 
 def usage_message(error: CycloptsError) -> str:
-    """Return the message of a usage error, with the command that shows the usage."""
     command = " ".join(["remuda", *(error.command_chain or ())])
     return f"{_problem(error)} See {command} --help."
 

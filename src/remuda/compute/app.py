@@ -76,7 +76,14 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
     def build_services(self) -> ComputeServices:
         ports, operations = self.ports, self.operations
         store, clock, identity, region, log = ports.store, ports.clock, ports.identity, ports.region, ports.log
-        instances = Instances(store=store, clock=clock, identity=identity, region=region, operations=operations)
+        instances = Instances(
+            store=store,
+            clock=clock,
+            identity=identity,
+            region=region,
+            operations=operations,
+            run_blocking=ports.run_blocking,
+        )
         matches = ServerLookup.create(region, ports.metrics)
         guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
         return ComputeServices(

@@ -22,7 +22,6 @@ from remuda.identity.kinds.tenancy import Bootstrap, BootstrapSpec, BootstrapSta
 from remuda.identity.kinds.users import ServiceAccount, user_id
 from remuda.identity.login.passwords import Passwords, check_password
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.ports import RunBlocking
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.tenancy.rules import new_organization, new_project
 from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
@@ -38,6 +37,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.crud import ensure, exists, find, retry_on_conflict
 from remuda.resources.schema import MetadataWrite
+from remuda.service import RunBlocking
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

@@ -1,25 +1,10 @@
 """Dependencies of identity."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
 
 from remuda.identity.settings import IdentitySettings
 from remuda.service import ServicePorts
-
-T = TypeVar("T")
-
-
-class RunBlocking(Protocol):
-    """Runs blocking work outside the event loop, such as in a thread."""
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Return the result of the work."""
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.to_thread(work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,5 +24,4 @@ class IdentityPorts(ServicePorts):
     """Dependencies of identity."""
 
     fetch: Fetch
-    run_blocking: RunBlocking = in_thread
     settings: IdentitySettings = field(default_factory=IdentitySettings)

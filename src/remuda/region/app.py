@@ -161,6 +161,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             networks=networks,
             groups=groups,
             authorities=authorities,
+            run_blocking=ports.run_blocking,
         )
         observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(

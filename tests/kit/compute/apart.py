@@ -44,11 +44,11 @@ from tests.kit.compute.environment import (
     SERVICE,
     ComputeEnvironment,
     ComputeOptions,
-    at_once,
     running,
     with_compute,
 )
 from tests.kit.compute.stores import Stores
+from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ISSUER
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.environment import region_environment
@@ -127,7 +127,7 @@ async def apart_in(world: World, given: ComputeOptions) -> AsyncIterator[Compute
             randomness=world.randomness,
             opened=opened,
             urls=(network.url(1), network.url(2)),
-            identity_ports={"run_blocking": at_once},
+            identity_ports={"run_blocking": run_inline},
         )
         async with _apart(machine, (network.listener(1), network.listener(2)), given) as compute:
             yield compute
@@ -151,7 +151,7 @@ async def _apart(
                 directory=machine.directory,
                 is_instant=given.is_instant,
                 identity_ports=dict(machine.identity_ports),
-                more=of_region | dict(given.regional),
+                more=of_region | dict(machine.identity_ports) | dict(given.regional),
             )
         )
         environment.store = cast("SqliteStore", Stores(compute, region, identity))

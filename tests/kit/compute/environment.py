@@ -31,6 +31,7 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.environment import run_inline
 from tests.kit.identity.environment import Carrying, expect
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.environment import STANDARD, TIMEOUT_S, RegionEnvironment, region_environment
@@ -141,6 +142,7 @@ async def with_compute(region: RegionEnvironment, more: dict[str, Any]) -> Async
         "sealer": given.sealer,
         "api": given.api,
         "rate": given.rate,
+        "run_blocking": given.run_blocking,
         "authenticator": identity.authenticator,
         "identity": identity_client(identity, SERVICE),
         "region": region_client(identity, region.app, SERVICE),
@@ -190,17 +192,12 @@ async def together(world: World, given: ComputeOptions) -> AsyncIterator[Compute
             world.randomness,
             directory=None,
             is_instant=given.is_instant,
-            identity_ports={"run_blocking": at_once},
-            more=dict(given.regional),
+            identity_ports={"run_blocking": run_inline},
+            more={"run_blocking": run_inline} | dict(given.regional),
         ) as region,
         with_compute(region, dict(given.ports)) as compute,
     ):
         yield compute
-
-
-async def at_once(work: Callable[[], T]) -> T:
-    """Do what would be done in a thread."""
-    return work()
 
 
 WAY: ContextVar[Way] = ContextVar("WAY", default=together)

@@ -32,6 +32,7 @@ from remuda.identity.settings import IdentitySettings, RoleBinding
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ISSUER, LOOKER, ROOT, IdentityEnvironment
 from tests.kit.identity.login import nobody_answers
 from tests.kit.identity.resource_api import registry
@@ -116,13 +117,10 @@ def run_identity(
 ) -> None:
     """Run a scenario in simulated time; `ports` are those of `IdentityPorts` that a test wants otherwise."""
 
-    async def at_once(work: Callable[[], T]) -> T:
-        return work()
-
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
         async with _identity_environment(
-            store, world.clock, world.randomness, {"run_blocking": at_once} | ports
+            store, world.clock, world.randomness, {"run_blocking": run_inline} | ports
         ) as identity:
             await scenario(identity)
 

@@ -40,6 +40,7 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ROOT, Carrying, IdentityEnvironment, expect
 from tests.kit.identity.launch import settings as identity_settings
 from tests.kit.identity.login import nobody_answers
@@ -243,9 +244,6 @@ def run_region(
 ) -> None:
     """Run a scenario in simulated time; `ports` are those of `RegionPorts` that a test wants otherwise."""
 
-    async def at_once(work: Callable[[], T]) -> T:
-        return work()
-
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
         async with region_environment(
@@ -254,8 +252,8 @@ def run_region(
             world.randomness,
             directory=None,
             is_instant=is_instant,
-            identity_ports={"run_blocking": at_once},
-            more=ports,
+            identity_ports={"run_blocking": run_inline},
+            more={"run_blocking": run_inline} | ports,
         ) as region:
             await scenario(region)
 

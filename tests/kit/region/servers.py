@@ -60,6 +60,7 @@ from remuda.store.background import BackgroundTasks
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
+from tests.kit.environment import run_inline
 from tests.kit.region.identity_port import MemoryIdentity
 from tests.kit.region.network_requests import KEY
 from tests.kit.region.networks import HOME, OTHER_PROJECT, network
@@ -273,7 +274,7 @@ async def open_servers(
     networks = Networks(**common, operations=operations)
     groups = SecurityGroups(**common, networks=networks)
     authorities = Authorities(store=store, identity=identity, operations=operations)
-    servers = Servers(**common, networks=networks, groups=groups, authorities=authorities)
+    servers = Servers(**common, networks=networks, groups=groups, authorities=authorities, run_blocking=run_inline)
     looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
     actions = ServerActions(store=store, providers=clouds, servers=servers, observer=looking)
     region_servers = ServersEnvironment(

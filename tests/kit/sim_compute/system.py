@@ -52,6 +52,7 @@ class ComputeProcess(Process):
                 rate=given.rate,
                 is_only_process=is_alone,
                 reporter=given.reporter,
+                run_blocking=given.run_blocking,
                 authenticator=self.identity.authenticator,
                 identity=identity_client(self.identity, SERVICE),
                 region=region_client(self.identity, self.region, SERVICE),

@@ -20,6 +20,7 @@ from remuda.store.objects import Metadata, ResourceT
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.environment import run_inline
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.login import nobody_answers
 from tests.kit.proofs.effects import Recorder
@@ -175,7 +176,7 @@ class IdentitySystem(Expecting):
                     randomness=self.machine.randomness,
                     sealer=SEALER,
                     fetch=nobody_answers,
-                    run_blocking=_here,
+                    run_blocking=run_inline,
                     settings=self.settings,
                     is_only_process=processes == 1,
                     reporter=self.finds,
@@ -229,8 +230,3 @@ class IdentitySystem(Expecting):
         return [
             (kind.__name__, each.name, each.version) for kind in kinds for each in (await self.store.list(kind)).items
         ]
-
-
-async def _here(work: Callable[[], T]) -> T:
-    """Run it at once: there is one thread in a simulation."""
-    return work()

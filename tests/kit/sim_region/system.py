@@ -32,6 +32,7 @@ from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.environment import run_inline
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.environment import ROOT, Carrying
 from tests.kit.identity.launch import settings as identity_settings
@@ -81,11 +82,10 @@ class Process:
             "rate": _FOREVER,
             "is_only_process": is_alone,
             "reporter": system.finds,
+            "run_blocking": run_inline,
         }
         settings = identity_settings(intent_lifetime=timedelta(minutes=1))
-        self.identity = IdentityApp(
-            IdentityPorts(settings=settings, fetch=nobody_answers, run_blocking=_here, **common)
-        )
+        self.identity = IdentityApp(IdentityPorts(settings=settings, fetch=nobody_answers, **common))
         self.region = RegionApp(
             RegionPorts(
                 authenticator=self.identity.authenticator,
@@ -288,8 +288,3 @@ class RegionSystem:
         return [
             (kind.__name__, each.name, each.version) for kind in kinds for each in (await self.store.list(kind)).items
         ]
-
-
-async def _here(work: Callable[[], T]) -> T:
-    """Run it at once: there is one thread in a simulation."""
-    return work()

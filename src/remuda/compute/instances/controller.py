@@ -57,7 +57,6 @@ def tombstone_subject(subject: str) -> str:
 
 
 AMBIGUOUS = "AmbiguousServer"
-"""The reason for an instance with several servers."""
 DAMAGED = "LabelsDamaged"
 """The reason for an instance with labels that another program has changed."""
 

@@ -49,6 +49,7 @@ from remuda.resources.ipv4 import parse_prefix
 from remuda.resources.metadata import new_tags
 from remuda.resources.schema import FlavorRead, ImageRead
 from remuda.resources.service import ProjectResourceService
+from remuda.service import RunBlocking
 from remuda.store.contract import Store
 
 _GB, _GIB = 10**9, 1 << 30
@@ -124,11 +125,13 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
         raise Malformed(f"image virtualization {needs.virtualization} is not compatible with a {runs_on} flavor")
 
 
-async def check_access(region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire) -> None:
-    """Reject security groups of another network and an SSH certificate authority of another project."""
+async def check_access(
+    region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire, run_blocking: RunBlocking
+) -> None:
+    """Reject security groups of another network, an SSH certificate authority of another project, invalid texts."""
     await check_groups(region, caller, body.networking, network.metadata.id)
     await check_authority(region, caller, body.ssh_certificate_authority_id, project_in(network.metadata))
-    check_texts(body)
+    await run_blocking(lambda: check_texts(body))
 
 
 async def check_groups(region: RegionApi, caller: Context, networking: NetworkingWire | None, network: str) -> None:
@@ -176,6 +179,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
     identity: IdentityPort
     region: RegionClient
     operations: Operations
+    run_blocking: RunBlocking
 
     async def create(self, context: Context, body: InstanceCreate) -> ComputeInstance:
         """Create an instance on a network that has none of its name, if the quota of its project allows it."""
@@ -223,7 +227,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
         network = await region.get_network(caller, body.spec.network_id)
         check_network(network, project)
         choice = await choose(region, caller, network, body.spec)
-        await check_access(region, caller, network, body.spec)
+        await check_access(region, caller, network, body.spec, self.run_blocking)
         new_tags(body.metadata, context.principal)
         return NewInstance(
             instance=rules.instance_id(network.metadata.id, body.metadata.name),

@@ -23,13 +23,13 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.users import User
-from remuda.identity.ports import RunBlocking
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.crud import create_once, find, retry_on_conflict
+from remuda.service import RunBlocking
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

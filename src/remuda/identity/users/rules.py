@@ -60,7 +60,6 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def value(self) -> str:
-        """Value in the index `member` of groups."""
         return user_member(self.id) if self.subject else account_member(self.id)
 
 

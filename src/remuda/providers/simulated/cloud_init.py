@@ -157,7 +157,6 @@ class CloudInitEffects:
     """Paths, and the number of bytes written."""
     commands: int = 0
     scripts: list[tuple[str, int]] = field(default_factory=list)
-    """Names, and their number of lines."""
     keys: list[str] = field(default_factory=list)
     """Fingerprints of the authorized keys."""
     authorities: list[str] = field(default_factory=list)

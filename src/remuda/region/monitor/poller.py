@@ -162,7 +162,6 @@ class PollerPorts:
     enqueue: Callable[[str], None]
     digests: DigestStore
     server_names: Callable[[], AsyncIterator[str]]
-    """Returns the names of all stored servers of the region."""
     clock: Clock
 
 

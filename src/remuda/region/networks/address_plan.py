@@ -88,7 +88,6 @@ class AddressPlan:
 
     @property
     def dhcp_pool(self) -> Ipv4Range:
-        """The pool for servers and load balancers."""
         return Ipv4Range(self._reserved_end, self.network.broadcast_address - 1)
 
     @property

@@ -22,6 +22,7 @@ from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCre
 from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import retry_on_conflict
 from remuda.resources.service import ProjectResourceService
+from remuda.service import RunBlocking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
     networks: Networks
     groups: SecurityGroups
     authorities: Authorities
+    run_blocking: RunBlocking
 
     async def create(self, context: Context, body: ServerCreate) -> Server:
         """Create a server on a network that has none of that name."""
@@ -101,7 +103,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
         spec = requested.spec
         rules.check_injection(spec)
         authority = spec.ssh_certificate_authority_id
-        check_user_data(read_user_data(spec.user_data), with_authority=authority is not None)
+        await self._check_user_data(spec.user_data, with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         await self._check_groups(context, spec.networking, network)
         cloud = await self.providers.get(region_of(network))
@@ -116,12 +118,16 @@ class Servers(ProjectResourceService[Server, ServerRead]):
         rules.check_update(found, requested)
         if requested.spec.user_data != rules.user_data_of(found.spec):
             has_authority = bool(found.spec.ssh_certificate_authority_id)
-            check_user_data(read_user_data(requested.spec.user_data), with_authority=has_authority)
+            await self._check_user_data(requested.spec.user_data, with_authority=has_authority)
         await self._check_groups(context, requested.spec.networking, network)
         if requested.spec.image_id != found.spec.image.id:
             cloud = await self.providers.get(region_of(network))
             await self._check_image(cloud, found, requested.spec.image_id, requested.spec.flavor_id)
         rules.check_sources(requested.spec.networking)
+
+    async def _check_user_data(self, text: str, *, with_authority: bool) -> None:
+        if text:
+            await self.run_blocking(lambda: check_user_data(read_user_data(text), with_authority=with_authority))
 
     async def _check_replacement(
         self, context: Context, found: Server, requested: ReplaceWrite, network: Network
@@ -129,7 +135,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
         if found.is_deleting:
             raise Invalid("server", "is being deleted", remedy="create a new server")
         authority = requested.ssh_certificate_authority_id
-        check_user_data(read_user_data(requested.user_data), with_authority=authority is not None)
+        await self._check_user_data(requested.user_data, with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         cloud = await self.providers.get(region_of(network))
         await self._check_image(cloud, found, requested.image_id, requested.flavor_id, must_be_offered=True)
