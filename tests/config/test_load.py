@@ -269,7 +269,8 @@ def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:
     ("content", "told"),
     [
         (b"[server]\nlisten = oops", r"is not TOML \(.* at line 2, column 10\): correct the file\.$"),
-        (b"x = " + b"[" * 100_000, r"is nested too deeply: use less nesting\.$"),
+        (b"x = " + b"[" * 8_000, r"is nested too deeply: use less nesting\.$"),
+        (b"a." * 5_000 + b"a = 1", r"has a line of more than 8192 characters: write it on several lines\.$"),
         (b"\xff\xfe", r"is not UTF-8 text: write it as TOML\.$"),
         (None, r"cannot be read \(No such file or directory\): name an existing, readable file\.$"),
     ],

@@ -61,10 +61,20 @@ class UnknownSetting:
     message: str
 
 
+_MAX_LINE = 8192  # the time for a key with many dots grows with the square of its length
+
+
+def parse(text: str, path: Path) -> Mapping[str, Any]:
+    if any(len(line) > _MAX_LINE for line in text.splitlines()):
+        problem = f"has a line of more than {_MAX_LINE} characters"
+        raise Invalid(f"The configuration {path}", problem, remedy="write it on several lines")
+    return tomllib.loads(text)
+
+
 def read_file(path: Path) -> Mapping[str, Any]:
     """Return the content of a file, or raise Invalid."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"), path)
     except OSError as error:
         cause = error.strerror or type(error).__name__
         remedy = "name an existing, readable file"

@@ -24,7 +24,6 @@ from remuda.store.logs import Log, Record
 from remuda.version import release
 
 STREAM = "audit"
-"""Log stream of the records."""
 
 SYSTEM = "system"
 """Subject of records that belong to no organization."""

@@ -33,7 +33,6 @@ Execute = Callable[[str], Awaitable[Response]]
 """Executes a request under an operation id. An error that it raises releases the key."""
 
 STREAM = "idempotency"
-"""Log stream of the records."""
 
 REPLAYED: Header = (b"idempotency-replayed", b"true")
 """Marks a stored response."""

@@ -76,7 +76,6 @@ class IdentitySettings:
     device_code_lifetime: timedelta = timedelta(minutes=10)
     passport_lifetime: timedelta = timedelta(seconds=60)
     signing_key_lifetime: timedelta = timedelta(days=90)
-    """Age at which a key is replaced."""
     platform_administrators: tuple[str, ...] = ()
     """E-mail addresses of users with the global role platform-administrator."""
     role_bindings: tuple[RoleBinding, ...] = ()

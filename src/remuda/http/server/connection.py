@@ -282,8 +282,8 @@ class Connection(asyncio.Protocol):
         if self._running:
             self._running.disconnect()
         self._ignores_input = True
-        default_headers = self._server.default_headers
-        self._transport.write(self._reaper.reject(error, reason, peer=self._client, default_headers=default_headers))
+        response = self._reaper.reject(error, reason, peer=self._client, default_headers=self._server.default_headers)
+        self._transport.write(response)
         self._transport.write_eof()
         self._wait(self._limits.linger_s, reason)
 
@@ -303,7 +303,6 @@ class ConnectionFactory:
     def __init__(self, app: ASGIApp, reaper: ConnectionReaper) -> None:
         self._app, self._reaper = app, reaper
         self.tasks: set[asyncio.Task[None]] = set()
-        """The requests in flight."""
         self.default_headers = b""
 
     def set_date(self, date: bytes) -> None:

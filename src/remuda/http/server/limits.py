@@ -62,7 +62,6 @@ class Progress:
         self.begin()
 
     def begin(self) -> None:
-        """Reset the smallest value."""
         self._least = self._deadline = math.inf
 
     def record(self, left: int, now: float) -> bool:

@@ -39,12 +39,12 @@ class Cookie:
     def __init__(self, issuer: str, name: str) -> None:
         is_secure = issuer.startswith("https:")
         self.name = f"{'__Host-' if is_secure else ''}{name}"
+        self._values = re.compile(rf"(?:^|;)[ \t]*{re.escape(self.name)}=([^;]*)").findall
         self._attributes = f"Path=/; HttpOnly; SameSite=Lax{'; Secure' if is_secure else ''}"
 
     def read(self, header: str) -> str:
         """Return the value in a Cookie header, or an empty string if it is absent or ambiguous."""
-        pairs = (pair.strip().partition("=") for pair in header.split(";"))
-        values = {value for name, _, value in pairs if name == self.name}
+        values = {found.strip() for found in self._values(header)}
         return values.pop() if len(values) == 1 else ""
 
     def write(self, value: str, *, lifetime: timedelta | None = None) -> str:

@@ -39,7 +39,6 @@ class Certificate:
     """Client certificate."""
 
     name: str
-    """Common name."""
     begins: datetime
     ends: datetime
 

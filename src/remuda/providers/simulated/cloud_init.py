@@ -114,7 +114,7 @@ def host_keys(seed: str) -> list[tuple[str, str]]:
 
 def fingerprint(line: str) -> str | None:
     """Return the SHA256 fingerprint of an OpenSSH public key as `ssh-keygen -l` prints it, or None."""
-    words = line.split()
+    words = line.split(maxsplit=_MAX_WORDS)[:_MAX_WORDS]
     for key_type, blob in pairwise(words):
         try:
             raw = base64.b64decode(blob, validate=True)
@@ -131,6 +131,7 @@ def _secret(key_type: str, seed: str) -> bytes:
 
 
 _MOST = 64
+_MAX_WORDS = 16
 _MAX_PARTS = 8
 _DEEPEST_ARCHIVE = 4
 _LONGEST = 120

@@ -106,7 +106,6 @@ class SimulatedCloud:
             file_storages=SimFileStorages(context, networks=networks),
             events=announcements,
         )
-        """Implementation of the contract."""
 
     @property
     def is_busy(self) -> bool:

@@ -58,7 +58,6 @@ class Download:
         self._response, self._max_bytes = response, max_bytes
         self._hash = hashlib.sha256()
         self.length = 0
-        """Bytes read so far."""
         self.sha256: str | None = None
 
     def __aiter__(self) -> Self:
@@ -184,7 +183,6 @@ class Transfer:
         self.is_running = False
         self.is_done = False
         self.received = 0
-        """Bytes received so far."""
         self.sha256 = ""
         """Digest of all bytes, after the last one."""
         self.error: RemudaError | None = None

@@ -7,7 +7,6 @@ from remuda.store.objects import Resource, StoredStruct
 UNIKORN_GROUP = "region.unikorn-cloud.org"
 """Group of kinds that existing clusters have too."""
 REMUDA_GROUP = "region.remuda"
-"""Group of kinds that only we have."""
 VERSION = "v1alpha1"
 
 
@@ -23,7 +22,6 @@ RETRIED = "remuda/retried"
 ABANDONED = "remuda/abandoned"
 """Annotation of an object that is deleted without its resources at the provider; its value is the reason."""
 ABANDONED_EVENT = "Abandoned"
-"""Timeline event of such an object."""
 
 
 def is_abandoned(resource: Resource) -> bool:

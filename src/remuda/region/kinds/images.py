@@ -57,7 +57,6 @@ class ImageImportStatus(LifecycleStatus, frozen=True):
 
     state: ImageState = "pending"
     received: int = 0
-    """Bytes received so far."""
     size: int | None = None
     """Bytes in all; None until that is known."""
     sha256: str = ""
