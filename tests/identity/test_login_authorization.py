@@ -110,6 +110,13 @@ async def test_a_client_without_a_secret_must_use_pkce_with_s256(
     assert sent_to(reply)["error"] == "invalid_request"
 
 
+@pytest.mark.parametrize("method", [{}, {"code_challenge_method": "plain"}, {"code_challenge_method": "S384"}])
+async def test_no_client_may_use_another_method_than_s256(logins: LoginEnvironment, method: dict[str, str]) -> None:
+    for client in ({}, {"client_id": APP, "redirect_uri": APP_URI}):
+        reply = await logins.browser().authorize(**client, code_challenge=CHALLENGE, **method)
+        assert sent_to(reply)["error"] == "invalid_request"
+
+
 async def test_m27_a_client_without_a_secret_gets_tokens_by_its_verifier_and_not_without(
     logins: LoginEnvironment,
 ) -> None:

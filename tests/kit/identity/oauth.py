@@ -140,7 +140,6 @@ class OAuthEnvironment(PermissionEnvironment):
             "scope": "openid email",
             "nonce": "a-nonce",
             "challenge": CHALLENGE,
-            "challenge_method": "S256",
             "authenticated": self.clock.now(),
             **spec,
         }

@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
         return self._last is None or self._last.is_complete
 
     def _check_head(self, version: str) -> None:
-        if version == "1.1" and sum(name == b"host" for name, _ in self._headers) != 1:
+        if version != "1.0" and sum(name == b"host" for name, _ in self._headers) != 1:
             raise _NotOneHost
         if len(self._waiting) >= self._limits.pipelined:
             raise _TooFarAhead

@@ -108,7 +108,6 @@ class AuthorizationCodeSpec(StoredStruct, frozen=True):
     scope: str = ""
     nonce: str = ""
     challenge: str = ""
-    challenge_method: Literal["", "plain", "S256"] = ""
     provider: str = ""
     authenticated: datetime | None = None
     expires: datetime | None = None

@@ -85,13 +85,11 @@ def check_request(request: AuthorizationRequest, client: OAuth2Client) -> None:
 
 def _check_challenge(request: AuthorizationRequest, *, is_public: bool) -> None:
     challenge, method = request.code_challenge, request.code_challenge_method
-    if method not in {"", "plain", "S256"}:
-        raise OAuthError("invalid_request", "code_challenge_method is not supported: use S256")
+    if method != ("S256" if challenge else ""):
+        raise OAuthError("invalid_request", "code_challenge_method is not supported: send a code_challenge with S256")
     if challenge and not _CHALLENGE.fullmatch(challenge):
         raise OAuthError("invalid_request", "code_challenge is malformed: send 43 to 128 unreserved characters")
-    if method and not challenge:
-        raise OAuthError("invalid_request", "code_challenge is missing: send it with its code_challenge_method")
-    if is_public and (not challenge or method != "S256"):
+    if is_public and not challenge:
         raise OAuthError("invalid_request", "this client has no secret: send a code_challenge with the method S256")
 
 

@@ -6,7 +6,6 @@ another user.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
 from remuda.http.responses import HtmlPage, Redirect
@@ -101,14 +100,7 @@ def _code(request: AuthorizationRequest, current: ActiveLogin) -> AuthorizationC
         scope=request.scope,
         nonce=request.nonce,
         challenge=request.code_challenge,
-        challenge_method=_challenge_method(request),
         provider=spec.provider,
         authenticated=spec.authenticated,
         login=current.login.name,
     )
-
-
-def _challenge_method(request: AuthorizationRequest) -> Literal["", "plain", "S256"]:
-    if not request.code_challenge:
-        return ""
-    return "S256" if request.code_challenge_method == "S256" else "plain"

@@ -228,8 +228,7 @@ def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) 
         if client.spec.is_public or verifier:
             raise OAuthError("invalid_client", "the authorization request had no code_challenge: send one")
         return
-    challenge = s256(verifier) if spec.challenge_method == "S256" else verifier
-    if not verifier or not hmac.compare_digest(challenge.encode(), spec.challenge.encode()):
+    if not verifier or not hmac.compare_digest(s256(verifier), spec.challenge):
         raise OAuthError("invalid_client", "code_verifier does not match the code_challenge")
 
 

@@ -47,7 +47,7 @@ def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
         token_endpoint_auth_signing_alg_values_supported=ALGORITHMS,
         grant_types_supported=(AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN, TOKEN_EXCHANGE, DEVICE_CODE),
         id_token_signing_alg_values_supported=("ES512",),
-        code_challenge_methods_supported=("plain", "S256"),
+        code_challenge_methods_supported=("S256",),
         claims_parameter_supported=False,
         request_parameter_supported=False,
         request_uri_parameter_supported=False,
