@@ -28,6 +28,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
+from remuda.http.cors import Cors
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.limits import ConnectionLimits
@@ -105,11 +106,12 @@ _SPARE_DESCRIPTORS = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Data directory, listen address and connection limits of a process."""
+    """Data directory, listen address, connection limits and CORS of a process."""
 
     data: Path
     listen: ListenAddress
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    cors: Cors = field(default_factory=Cors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +175,7 @@ async def _serve(
     stop: _Stop,
 ) -> None:
     metrics = Metrics(ports.metrics, [PROCESS, *(one.table for one in services.mounted)])
-    server = _server(ports, settings, metrics, _app(ports, services, metrics), sink)
+    server = _server(ports, settings, metrics, _app(ports, services, settings.cors, metrics), sink)
     tasks = BackgroundTasks(ports.clock)
     tasks.start("loop lag", lambda: measure_loop_lag(metrics, ports.clock))
     stop.abort = server.hurry
@@ -187,13 +189,14 @@ async def _serve(
         await tasks.stop()
 
 
-def _app(ports: ProcessPorts, services: ProcessServices, metrics: Metrics) -> Mounts:
+def _app(ports: ProcessPorts, services: ProcessServices, cors: Cors, metrics: Metrics) -> Mounts:
     store = ports.store
     pages = ProcessPages(
         description=describe(),
         checks=[store_check(lambda: store.integrity, lambda: store.failing), *services.checks],
         registry=metrics.registry,
         mounted=services.mounted,
+        cors=cors,
     )
     front: ASGIApp = pages if services.front is None else services.front(pages)
     return Mounts(services.mounted, front, reserved=PAGES)

@@ -32,6 +32,8 @@ from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
+from remuda.outbound.addresses import SystemResolver
+from remuda.outbound.fetch import GuardedFetcher
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
@@ -40,6 +42,7 @@ from tests.kit.asgi.contract import contract_of
 from tests.kit.asgi.validating import Validated
 from tests.kit.identity.login import CONSOLE, CONSOLE_SECRET, ROUTES, new_services
 from tests.kit.identity.resource_api import ByName, registry
+from tests.kit.outbound_servers import HERE as LOOPBACK
 from tests.kit.simulation.store import SEALER
 
 HERE = Path(__file__).parent
@@ -126,7 +129,12 @@ class Ours:
 @asynccontextmanager
 async def serving(directory: Path) -> AsyncIterator[Ours]:
     """Run our server, with every answer held against its document."""
-    clock, randomness, later, fetcher = SystemClock(), SystemRandomness(), _Later(), Fetcher(allow_loopback=True)
+    clock, randomness, later, fetcher = (
+        SystemClock(),
+        SystemRandomness(),
+        _Later(),
+        Fetcher(GuardedFetcher(resolve=SystemResolver(), reach=LOOPBACK)),
+    )
     store = open_store(directory / "identity.db", registry(), SEALER)
     server = HttpServer(later, clock=clock, randomness=randomness, count_closed=_ignored)
     issuer = f"http://{await server.start(ListenAddress('127.0.0.1', 0))}"
@@ -142,7 +150,6 @@ async def serving(directory: Path) -> AsyncIterator[Ours]:
         validated.assert_documented()
     finally:
         await server.stop()
-        await fetcher.close()
         await store.close()
 
 

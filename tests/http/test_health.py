@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import Receive, Scope, Send
+from remuda.http.cors import Cors
 from remuda.http.responses import Response
 from remuda.http.routes import Table
 from remuda.http.server.health import (
@@ -39,7 +40,11 @@ class Process:
         self.lines = Lines()
         registry = CollectorRegistry()
         metrics = Metrics(registry, [PROCESS])
-        pages = ProcessPages(description=ABOUT, checks=[self.check], registry=registry, mounted=mounted)
+        pages = ProcessPages(
+            description=ABOUT, checks=[self.check], registry=registry, mounted=mounted, cors=Cors(["*"])
+        )
+            description=ABOUT, checks=[self.check], registry=registry, mounted=mounted, cors=Cors(["*"])
+        )
         validated = Validated(pages, process_contract())
         app = observed(Mounts(mounted, validated, reserved=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")

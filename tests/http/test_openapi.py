@@ -5,6 +5,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
+from remuda.http.api import ApiSettings
+from remuda.http.cors import Cors
 from remuda.http.openapi import HEADERS, document
 from remuda.http.routes import Table
 from remuda.http.schema import ENCODED_TWICE
@@ -186,7 +188,7 @@ def test_who_may_call_it_is_told() -> None:
 
 
 async def test_the_document_is_served_to_anybody(tmp_path: Path) -> None:
-    async with running(tmp_path) as api:
+    async with running(tmp_path, settings=ApiSettings(cors=Cors(["*"]))) as api:
         client = type(api.client)(app=api.api)
         reply = await client.get("/openapi.json")
         assert (reply.status, reply.headers["content-type"]) == (200, "application/json")

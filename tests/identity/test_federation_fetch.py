@@ -3,11 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from ipaddress import IPv4Address
 
 import pytest
 
 from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.kernel.errors import ServerUnreachable
+from remuda.outbound.addresses import AddressPolicy, SystemResolver
+from remuda.outbound.fetch import GuardedFetcher
+from tests.kit.outbound_servers import HERE
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -36,17 +40,14 @@ async def plain(writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
 
 
-@asynccontextmanager
-async def fetching(**more: float) -> AsyncIterator[Fetcher]:
-    fetcher = Fetcher(allow_loopback=True, **more)  # type: ignore[arg-type]  # limits by name
-    try:
-        yield fetcher
-    finally:
-        await fetcher.close()
+def fetching(*, reach: AddressPolicy = HERE, **more: float) -> Fetcher:
+    """Return a fetcher of servers on this machine, with these limits."""
+    return Fetcher(GuardedFetcher(resolve=SystemResolver(), reach=reach), **more)  # type: ignore[arg-type]  # by name
 
 
 async def test_an_answer_comes_back_and_nothing_compressed_is_asked_for() -> None:
-    async with serving(plain) as (url, asked), fetching() as fetch:
+    fetch = fetching()
+    async with serving(plain) as (url, asked):
         fetched = await fetch("POST", f"{url}/token", {"X-One": "1"}, b"a=b")
         assert (fetched.status, fetched.body) == (200, b"{}")
         head = asked[0].lower()
@@ -68,7 +69,8 @@ async def test_one_server_is_asked_a_few_times_at_once_and_others_meanwhile() ->
         running -= 1
         await plain(writer)
 
-    async with serving(slow) as (busy, _), serving(plain) as (idle, _), fetching() as fetch:
+    fetch = fetching()
+    async with serving(slow) as (busy, _), serving(plain) as (idle, _):
         waiting = [asyncio.create_task(fetch("GET", busy, {}, None)) for _ in range(9)]
         await is_busy.wait()
         assert (await fetch("GET", idle, {}, None)).status == 200
@@ -81,7 +83,8 @@ async def test_a_redirect_is_not_followed() -> None:
     async def elsewhere(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 302 Found\r\nlocation: /secret\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 
-    async with serving(elsewhere) as (url, asked), fetching() as fetch:
+    fetch = fetching()
+    async with serving(elsewhere) as (url, asked):
         assert (await fetch("GET", url, {}, None)).status == 302
         assert len(asked) == 1
 
@@ -93,7 +96,8 @@ async def test_an_answer_without_end_is_cut_off() -> None:
             writer.write(b"x" * 65536)
             await writer.drain()
 
-    async with serving(endless) as (url, _), fetching() as fetch:
+    fetch = fetching()
+    async with serving(endless) as (url, _):
         with pytest.raises(ServerUnreachable, match="exceeds 1048576 bytes"):
             await fetch("GET", url, {}, None)
 
@@ -106,8 +110,9 @@ async def test_a_server_that_trickles_does_not_hold_us_for_ever() -> None:
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    async with serving(trickle) as (url, _), fetching(time_s=0.2) as fetch:
-        with pytest.raises(ServerUnreachable, match=r"no response within 0\.2 s"):
+    fetch = fetching(time_s=0.2)
+    async with serving(trickle) as (url, _):
+        with pytest.raises(ServerUnreachable, match="takes too long"):
             await fetch("GET", url, {}, None)
 
 
@@ -115,7 +120,8 @@ async def test_a_server_that_is_not_there_or_speaks_nonsense_is_unreachable() ->
     async def nonsense(writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 smtp.example.com ESMTP\r\n")
 
-    async with serving(nonsense) as (url, _), fetching() as fetch:
+    fetch = fetching()
+    async with serving(nonsense) as (url, _):
         with pytest.raises(ServerUnreachable):
             await fetch("GET", url, {}, None)
         with pytest.raises(ServerUnreachable):
@@ -142,10 +148,20 @@ async def test_a_server_that_is_not_there_or_speaks_nonsense_is_unreachable() ->
     ],
 )
 async def test_without_tls_or_on_this_machine_nothing_is_asked(url: str) -> None:
-    fetch = Fetcher()
-    with pytest.raises(ServerUnreachable, match=r"https://|not allowed|malformed"):
-        await fetch("GET", url, {}, None)
-    await fetch.close()
+    with pytest.raises(ServerUnreachable, match=r"https://|not on the public Internet|not a plain"):
+        await fetching(reach=AddressPolicy())("GET", url, {}, None)
+
+
+async def test_a_name_that_resolves_to_this_machine_is_not_asked() -> None:
+    async def resolve(host: str, port: int) -> list[IPv4Address]:  # noqa: ARG001  of the port
+        return [IPv4Address("127.0.0.1")]
+
+    async with serving(plain) as (url, asked):
+        port = url.rpartition(":")[2]
+        fetch = Fetcher(GuardedFetcher(resolve=resolve))
+        with pytest.raises(ServerUnreachable, match="not on the public Internet"):
+            await fetch("GET", f"https://idp.example.com:{port}/.well-known/openid-configuration", {}, None)
+        assert not asked
 
 
 def test_loopback_is_told_from_other_hosts() -> None:

@@ -22,6 +22,7 @@ from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config.schema import Configuration
 from remuda.config.settings import catalogues, compute_settings, connection_limits, public_url, region_settings
+from remuda.http.cors import Cors
 from remuda.http.routes import Table
 from remuda.http.server.health import PROCESS, Mounted
 from remuda.identity.app import TABLE as IDENTITY
@@ -79,7 +80,8 @@ def tables() -> Mapping[str, Published]:
 
 def settings(configuration: Configuration) -> Settings:
     server = configuration.server
-    return Settings(data=server.data, listen=server.listen, connection_limits=connection_limits(server))
+    limits, cors = connection_limits(server), Cors(server.cors_origins)
+    return Settings(data=server.data, listen=server.listen, connection_limits=limits, cors=cors)
 
 
 def services(configuration: Configuration, messages: StartMessages) -> Services:

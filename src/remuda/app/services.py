@@ -7,9 +7,9 @@ accounts as in separate processes.
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.delegation import Delegation, ServicePrincipal
@@ -30,11 +30,13 @@ from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import BootstrapRun, FirstLogin
 from remuda.identity.credentials import CredentialsFile, ExampleInstance
-from remuda.identity.federation.provider_client import Fetcher, is_loopback
+from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.login.browser_sessions import BrowserAuthenticator
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
+from remuda.outbound.addresses import AddressPolicy, SystemResolver
+from remuda.outbound.fetch import GuardedFetcher
 from remuda.process import ProcessPorts
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.simulated.catalogue import SimCatalogue
@@ -84,41 +86,35 @@ async def run_identity(
 ) -> AsyncIterator[IdentityApp]:
     """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
     settings = identity_settings(configuration, url=url)
-    async with _fetcher(settings) as fetch:
-        common = _common_ports(process, configuration.server, metrics)
-        identity = IdentityApp(IdentityPorts(**common, fetch=fetch, settings=settings))
-        first = BootstrapRun(
-            store=process.store,
-            clock=process.clock,
-            randomness=process.randomness,
-            run_blocking=identity.ports.run_blocking,
-            tokens=identity.tokens.tokens,
-            passwords=identity.passwords,
-            settings=bootstrap_settings(configuration),
-            credentials=CredentialsFile(process.data.credentials),
-            endpoint=endpoints["identity"],
-            others=endpoints,
-            example_instance=example,
-        )
-        try:
-            await identity.tokens.keys.all()  # fails early if they were sealed with other keys
-            await identity.start()
-            await first.run(messages.first_login)
-            if await first.has_lost_credentials():
-                messages.credentials_lost(process.data.credentials)
-            yield identity
-        finally:
-            await identity.stop()
-
-
-@asynccontextmanager
-async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
-    """Allow identity providers on loopback addresses only if this process is reached at one, as in development."""
-    fetch = Fetcher(allow_loopback=is_loopback(urlsplit(settings.issuer).hostname or ""))
+    common = _common_ports(process, configuration.server, metrics)
+    identity = IdentityApp(IdentityPorts(**common, fetch=_fetcher(settings), settings=settings))
+    first = BootstrapRun(
+        store=process.store,
+        clock=process.clock,
+        randomness=process.randomness,
+        run_blocking=identity.ports.run_blocking,
+        tokens=identity.tokens.tokens,
+        passwords=identity.passwords,
+        settings=bootstrap_settings(configuration),
+        credentials=CredentialsFile(process.data.credentials),
+        endpoint=endpoints["identity"],
+        others=endpoints,
+        example_instance=example,
+    )
     try:
-        yield fetch
+        await identity.tokens.keys.all()  # fails early if they were sealed with other keys
+        await identity.start()
+        await first.run(messages.first_login)
+        if await first.has_lost_credentials():
+            messages.credentials_lost(process.data.credentials)
+        yield identity
     finally:
-        await fetch.close()
+        await identity.stop()
+
+
+def _fetcher(settings: IdentitySettings) -> Fetcher:
+    reach = AddressPolicy(tuple(map(ip_network, settings.provider_targets)))
+    return Fetcher(GuardedFetcher(resolve=SystemResolver(), reach=reach))
 
 
 def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceMetrics) -> dict[str, Any]:

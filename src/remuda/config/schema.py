@@ -354,6 +354,9 @@ class IdentityConfig(Section):
             "Time after which an unconfirmed reservation expires, and an unfinished change ends.", check_not_zero
         ),
     ] = timedelta(minutes=10)
+    provider_targets: Annotated[
+        tuple[str, ...], Description("Private networks in which external providers may be.", check_network)
+    ] = ()
     usage_retention: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
         days=400
     )

@@ -54,6 +54,7 @@ _EVERYWHERE = (
     "RateLimit",
     "RateLimit-Policy",
     "Vary",
+    "X-Content-Type-Options",
     "X-Trace-Id",
     "traceparent",
 )

@@ -87,5 +87,7 @@ class IdentitySettings:
     """Time in which a reservation must be confirmed."""
     usage_retention: timedelta = timedelta(days=400)
     """Time for which released allocations are kept."""
+    provider_targets: tuple[str, ...] = ()
+    """Networks beside the public Internet in which external providers may be."""
     logins_per_minute: int = 10
     """Password attempts of an address; an account has ten times as many."""

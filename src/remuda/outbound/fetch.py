@@ -12,7 +12,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.kernel.exchange import NotSent, ResponseLost
 from remuda.outbound.addresses import AddressPolicy, IpAddress, Resolver, Target, read_target
@@ -83,8 +83,17 @@ class GuardedFetcher:
         self._tls_lock = asyncio.Lock()
 
     @asynccontextmanager
-    async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
-        """Yield the response of a GET request, whatever its status. `total_s` is the time until its last byte."""
+    async def open(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        total_s: float,
+        method: str = "GET",
+        content: bytes | None = None,
+        redirects: int = _MAX_REDIRECTS,
+    ) -> AsyncIterator[OpenResponse]:
+        """Yield the response of a request, whatever its status. `total_s` is the time until its last byte."""
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:
@@ -92,7 +101,9 @@ class GuardedFetcher:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout_at(deadline):
-                    response = await self._follow_redirects(target, headers, stack)
+                    response = await self._follow_redirects(
+                        target, stack, redirects, method=method, headers=headers, content=content
+                    )
             except TimeoutError:
                 raise FetchFailed("it does not respond in time", is_temporary=True) from None
             opened = OpenResponse(response, deadline, self._timeouts.stall_s)
@@ -100,30 +111,37 @@ class GuardedFetcher:
             yield opened
 
     async def _follow_redirects(
-        self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
+        self, target: Target, stack: contextlib.AsyncExitStack, redirects: int, **request: Any
     ) -> "httpx2.Response":
-        for _ in range(1 + _MAX_REDIRECTS):
-            response = await self._send(target, headers, stack)
+        for _ in range(1 + redirects):
+            response = await self._send(target, stack, **request)
             location = response.headers.get("location")
-            if response.status_code not in _REDIRECTS or location is None:
+            if response.status_code not in _REDIRECTS or location is None or not redirects:
                 return response
             await stack.aclose()
             redirected = target.redirected(location)
             if redirected is None:
                 raise FetchFailed("it redirects to something that is not a plain http or https URL", is_temporary=False)
             target = redirected
-        raise FetchFailed(f"it redirects more than {_MAX_REDIRECTS} times", is_temporary=False)
+        raise FetchFailed(f"it redirects more than {redirects} times", is_temporary=False)
 
     async def _send(
-        self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
+        self,
+        target: Target,
+        stack: contextlib.AsyncExitStack,
+        *,
+        method: str,
+        headers: Mapping[str, str],
+        content: bytes | None,
     ) -> "httpx2.Response":
         addresses = await self._addresses(target)
         tls = await self._tls_context()
         for address in addresses[:_MAX_ADDRESSES]:
             client = await stack.enter_async_context(self._client(tls))
             request = client.build_request(
-                "GET",
+                method,
                 target.at(address),
+                content=content,
                 headers={**headers, "Host": target.authority, "Accept-Encoding": "identity"},
                 extensions={} if target.literal else {"sni_hostname": target.host},
             )

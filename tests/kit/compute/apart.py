@@ -6,13 +6,13 @@ sockets in real time (`apart`), or on simulated ones in simulated time (`apart_i
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import httpx2
 import pytest
 
 from remuda.access.principal import Context, Principal
@@ -33,6 +33,8 @@ from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness
+from remuda.outbound.addresses import SystemResolver
+from remuda.outbound.fetch import GuardedFetcher
 from remuda.quota.client import QuotaClient
 from remuda.region.api import RegionApi
 from remuda.region.app import TABLE as REGION
@@ -51,6 +53,7 @@ from tests.kit.compute.stores import Stores
 from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ISSUER
 from tests.kit.identity.service_credentials import certified
+from tests.kit.outbound_servers import HERE
 from tests.kit.region.environment import region_environment
 from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.network import SimNetwork
@@ -198,8 +201,8 @@ class Reaching:
         following = asyncio.create_task(feed.run())
         self._stack.push_async_callback(asyncio.wait, [following])
         self._stack.callback(following.cancel)
-        fetch = Plain(allow_loopback=True)
-        self._stack.push_async_callback(fetch.close)
+        guarded = GuardedFetcher(resolve=SystemResolver(), reach=HERE, tls=ssl.create_default_context())
+        fetch = Fetcher(guarded)
         return {
             "store": store,
             "log": store,
@@ -254,14 +257,6 @@ class Certified:
     def headers(self, context: Context | None) -> Mapping[str, str]:
         shown = certified(self._service, {}, now=self._clock.now())
         return {**shown, **{name.lower(): value for name, value in self._claiming.headers(context).items()}}
-
-
-class Plain(Fetcher):
-    """Fetches without TLS, and so without a thread in which to read whom to trust."""
-
-    async def _client(self) -> httpx2.AsyncClient:
-        self._http = self._http or httpx2.AsyncClient(verify=False, trust_env=False)
-        return self._http
 
 
 def _is_believed(feed: RevocationFeed) -> bool:

@@ -40,6 +40,8 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
+from remuda.outbound.addresses import SystemResolver
+from remuda.outbound.fetch import GuardedFetcher
 from remuda.store.sqlite.store import open_store
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.reference import response_contract
@@ -49,6 +51,7 @@ from tests.kit.http_server import until
 from tests.kit.identity.authenticator import AuthenticatorEnvironment
 from tests.kit.identity.external_issuer import Issuer
 from tests.kit.identity.resource_api import registry
+from tests.kit.outbound_servers import HERE
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
 
@@ -173,7 +176,12 @@ async def apart(
     if not is_up:
         await identity.stop()
     own, server = Secret(await authentication.service_token(service)), f"http://{identity.address}"
-    clock, fetcher, asked, may_answer = SkippingClock(), Fetcher(allow_loopback=True), Counter[str](), asyncio.Event()
+    clock, fetcher, asked, may_answer = (
+        SkippingClock(),
+        Fetcher(GuardedFetcher(resolve=SystemResolver(), reach=HERE)),
+        Counter[str](),
+        asyncio.Event(),
+    )
     may_answer.set()
     client = Client(
         server,
@@ -195,7 +203,6 @@ async def apart(
     finally:
         await there.stop_following()
         await client.close()
-        await fetcher.close()
         await identity.stop()
         await store.close()
 

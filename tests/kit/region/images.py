@@ -80,8 +80,11 @@ class Web(GuardedFetcher):
         self.pages[at] = list(pages)
 
     @asynccontextmanager
-    async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[OpenResponse]:
+    async def open(
+        self, url: str, headers: Mapping[str, str], *, total_s: float, **request: Any
+    ) -> AsyncIterator[OpenResponse]:
         assert total_s > 0
+        assert not request
         if url not in self.pages:
             raise FetchFailed("its name is not known", is_temporary=True)
         self.asked.append("beginning" if "Range" in headers else "everything")

@@ -3,16 +3,16 @@
 Metadata and keys are cached for an hour, and errors for seconds. An unknown key id causes a refresh, at most once a
 minute, so that tokens with invented key ids cause no load. The issuer in the metadata must be the configured one.
 
-Administrators of organizations choose the URL of their provider, so requests are limited: ten seconds, one mebibyte,
-TLS, no redirects, few at a time per server. Responses are never shown to them, and TLS keeps them from internal
-servers, which have no certificates for their names. Plain HTTP is allowed only to loopback, in development.
+Administrators of organizations choose the URL of their provider, so requests go only to the public Internet and to the
+networks of the setting `provider_targets`, and are limited: ten seconds, one mebibyte, TLS, no redirects, few at a time
+per server. Neither responses nor their status are shown. Plain HTTP is allowed only to loopback, in development.
 """
 
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -24,11 +24,7 @@ from remuda.identity.ports import Fetch, Fetched
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError, ServerUnreachable, Unavailable
 from remuda.kernel.exchange import RequestSender, ResponseLost
-from remuda.outbound.client import new_client, transport_errors
-
-if TYPE_CHECKING:
-    import httpx2
-
+from remuda.outbound.fetch import FetchFailed, GuardedFetcher, OpenResponse
 
 _MAX_BYTES = 1024 * 1024
 _TIME_S = 10.0
@@ -37,67 +33,44 @@ _CONCURRENCY = 4
 
 
 class Fetcher:
-    """HTTP implementation of `Fetch`."""
+    """HTTP implementation of `Fetch`: it follows no redirect, and limits size, time and concurrency."""
 
-    def __init__(self, *, allow_loopback: bool = False, time_s: float = _TIME_S, max_bytes: int = _MAX_BYTES) -> None:
-        self._allow_loopback, self._time_s, self._max_bytes = allow_loopback, time_s, max_bytes
-        self._http: httpx2.AsyncClient | None = None
-        self._creating = asyncio.Lock()
+    def __init__(self, guarded: GuardedFetcher, *, time_s: float = _TIME_S, max_bytes: int = _MAX_BYTES) -> None:
+        self._guarded, self._time_s, self._max_bytes = guarded, time_s, max_bytes
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """By server. Waiting and running requests hold a reference, so an entry disappears after the last one."""
 
-    async def close(self) -> None:
-        if self._http is not None:
-            await self._http.aclose()
-
     async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
         """Return the response, or raise Unavailable."""
-        self._check(url)
-        server, http = urlsplit(url).netloc, await self._client()
+        server = _server_of(url)
 
         async def attempt() -> Fetched:
+            opened = self._guarded.open(url, headers, total_s=self._time_s, method=method, content=body, redirects=0)
             try:
-                async with asyncio.timeout(self._time_s), self._slot(server):
-                    with transport_errors():
-                        return await self._fetch(http, method, url, headers, body)
-            except TimeoutError:
-                raise ResponseLost(f"no response within {self._time_s:g} s") from None
+                async with self._slots.setdefault(server, asyncio.Semaphore(_CONCURRENCY)), opened as response:
+                    return Fetched(status=response.status, body=await self._read(server, response))
+            except FetchFailed as error:
+                if error.is_temporary:
+                    raise ResponseLost(error.reason) from None
+                raise ServerUnreachable(server, error.reason) from None
 
         # Even a lost POST counts as a read: a code that may have been redeemed is useless, and the login fails.
         return await RequestSender(server).send(attempt, name=f"{method} {url}", is_read=True)
 
-    def _slot(self, server: str) -> asyncio.Semaphore:
-        return self._slots.setdefault(server, asyncio.Semaphore(_CONCURRENCY))
+    async def _read(self, server: str, response: OpenResponse) -> bytes:
+        read = bytearray()
+        while chunk := await response.read():
+            read += chunk
+            if len(read) > self._max_bytes:
+                raise ServerUnreachable(server, f"its response exceeds {self._max_bytes} bytes")
+        return bytes(read)
 
-    async def _client(self) -> "httpx2.AsyncClient":
-        async with self._creating:
-            if self._http is None:
-                self._http = await asyncio.to_thread(new_client, self._time_s)
-            return self._http
 
-    async def _fetch(
-        self, http: "httpx2.AsyncClient", method: str, url: str, headers: dict[str, str], body: bytes | None
-    ) -> Fetched:
-        # Uncompressed, so that the limit applies to the memory used.
-        sent = {**headers, "Accept-Encoding": "identity"}
-        async with http.stream(method, url, headers=sent, content=body) as response:
-            read = bytearray()
-            async for chunk in response.aiter_raw():
-                read += chunk
-                if len(read) > self._max_bytes:
-                    raise ServerUnreachable(urlsplit(url).netloc, f"its response exceeds {self._max_bytes} bytes")
-            return Fetched(status=response.status_code, body=bytes(read))
-
-    def _check(self, url: str) -> None:
-        try:
-            parts = urlsplit(url)
-            is_local = is_loopback(parts.hostname or "")
-        except ValueError:
-            raise ServerUnreachable("unknown", "its address is malformed") from None
-        if is_local and not self._allow_loopback:
-            raise ServerUnreachable(parts.netloc, "it is a loopback address, which is not allowed")
-        if parts.scheme != "https" and not (is_local and parts.scheme == "http"):
-            raise ServerUnreachable(parts.netloc, "its address does not begin with https://")
+def _server_of(url: str) -> str:
+    """Return host and port of a URL, or raise ServerUnreachable unless it begins with https:// or is on loopback."""
+    if not _is_web(url):
+        raise ServerUnreachable("unknown", "its address does not begin with https://")
+    return urlsplit(url).netloc
 
 
 def is_loopback(host: str) -> bool:
@@ -256,7 +229,7 @@ async def fetch_json(
     except Unavailable:
         raise OAuthError("temporarily_unavailable", "the provider does not respond: try again later") from None
     if response.status != _OK:
-        raise provider_error(f"it responded with status {response.status}")
+        raise provider_error("it does not respond like an OpenID provider")
     try:
         return msgspec.json.decode(response.body, type=kind)
     except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deeply
