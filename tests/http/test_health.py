@@ -43,8 +43,6 @@ class Process:
         pages = ProcessPages(
             description=ABOUT, checks=[self.check], registry=registry, mounted=mounted, cors=Cors(["*"])
         )
-            description=ABOUT, checks=[self.check], registry=registry, mounted=mounted, cors=Cors(["*"])
-        )
         validated = Validated(pages, process_contract())
         app = observed(Mounts(mounted, validated, reserved=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
