@@ -26,9 +26,9 @@ CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(READY): pyproject.toml requirements.lock
+$(READY): pyproject.toml requirements.lock requirements-uv.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -80,6 +80,8 @@ bench: $(READY) ## Everything beside its limits (python -m bench --help)
 lock: $(READY) ## Resolve the dependencies again
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \
 		--extra kubernetes --group dev pyproject.toml --output-file requirements.lock
+	@echo uv | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \
+		- --output-file requirements-uv.lock
 
 clean: ## Remove what make built
 	rm -rf .coverage .coverage.* .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
