@@ -1,4 +1,4 @@
-"""Docstrings: every module has one, and public packages document every name."""
+"""Docstrings: every module has one, and public packages document every name. Imports: none is private."""
 
 import ast
 import dataclasses
@@ -6,11 +6,15 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
+import pytest
+
 import remuda
 
+ROOT = Path(__file__).parents[1]
 PUBLIC = (
     "remuda.kernel",
     "remuda.store.contract",
@@ -86,6 +90,17 @@ def has_a_sentence(value: object) -> bool:
         return False
     written, generated = value.__dict__.get("__doc__") or "", f"{value.__name__}("
     return bool(written) and not (dataclasses.is_dataclass(value) and written.startswith(generated))
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "tools"])
+def test_no_private_module_of_a_dependency_is_imported(folder: str) -> None:
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{path}: {name}" for name in names if "._" in name or name.startswith("_")]
+    assert [each for each in found if not each.endswith(": __future__")] == []
 
 
 SAMPLE = '''

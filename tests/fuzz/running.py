@@ -36,7 +36,6 @@ from schemathesis.config import (
     SchemathesisConfig,
     SimpleCheckConfig,
 )
-from schemathesis.config._checks import NegativeDataRejectionConfig
 from schemathesis.core.result import Ok
 from schemathesis.engine import events, from_schema
 from schemathesis.generation import GenerationMode
@@ -104,10 +103,11 @@ class Report:
 def checks() -> ChecksConfig:
     """Return which checks are made: see above."""
     accepted = [*PositiveDataAcceptanceConfig().expected_statuses, "400", "422"]
-    refused = [*NegativeDataRejectionConfig().expected_statuses, "413", "431"]
+    rejection = ChecksConfig().negative_data_rejection
+    refused = [*rejection.expected_statuses, "413", "431"]
     return ChecksConfig(
         positive_data_acceptance=PositiveDataAcceptanceConfig(expected_statuses=accepted),
-        negative_data_rejection=NegativeDataRejectionConfig(expected_statuses=refused),
+        negative_data_rejection=type(rejection)(expected_statuses=refused),
         use_after_free=SimpleCheckConfig(enabled=False),
     )
 

@@ -69,7 +69,7 @@ def provided_by(launcher: Launcher, *needed: str, position: int = 0) -> Any:
 
 def run_coroutine(item: pytest.Function) -> None:
     """Run a test that is a coroutine function: in its environment, else on a loop of its own in real time."""
-    arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    arguments = {name: item.funcargs[name] for name in inspect.signature(item.obj).parameters}
     launchers = {each.launcher for each in item.funcargs.values() if isinstance(each, Provided)}
     mark = item.get_closest_marker("options")
     assert len(launchers) <= 1, "a test has one environment"
