@@ -6,6 +6,7 @@ the source without importing it.
 """
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -136,16 +137,28 @@ def _example(function: str) -> str:
 
 
 def _docstring(function: str) -> str:
+    return ast.get_docstring(_definition(function)) or ""
+
+
+def _optional_argument(usage: str) -> str:
+    """Return the name of the optional argument of a command, by the usage that cyclopts writes."""
+    _, *words = usage.partition(" [")[0].split()
+    nouns = {**USER_NOUNS, **OPERATOR_NOUNS}
+    functions = nouns[words[0]][1] if words[0] in nouns else [*USER_COMMANDS, *OPERATOR_COMMANDS]
+    called = _definition(next(each for each in functions if command_name(each) == words[-1])).args
+    return (called.vararg or called.posonlyargs[-1]).arg.upper()
+
+
+def _definition(function: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
     module, _, name = function.partition(":")
-    return _docstrings(module)[name]
+    return _definitions(module)[name]
 
 
 @cache
-def _docstrings(module: str) -> Mapping[str, str]:
-    """Return the docstrings of a module's functions, without importing it."""
+def _definitions(module: str) -> Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return the functions of a module, without importing it."""
     tree = ast.parse((_FOLDER / f"{module}.py").read_text())
-    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {each.name: ast.get_docstring(each) or "" for each in functions}
+    return {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 class Terminal(Protocol):
@@ -163,6 +176,7 @@ class PlainHelp:
     def render_usage(self, console: Terminal, options: Any, usage: Any) -> None:  # noqa: ARG002  as called
         if usage:
             text = " ".join(_plain(usage).removeprefix("Usage:").split())
+            text = re.sub(r"\[ARGS(\.*)\]", lambda found: f"[{_optional_argument(text)}{found[1]}]", text)
             _print(console, textwrap.wrap(f"Usage: {text}", console.width, subsequent_indent="  "))
 
     def render_description(self, console: Terminal, options: Any, description: Any) -> None:  # noqa: ARG002  as called
