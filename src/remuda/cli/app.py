@@ -143,8 +143,8 @@ def _docstring(function: str) -> str:
 def _optional_argument(usage: str) -> str:
     """Return the name of the optional argument of a command, by the usage that cyclopts writes."""
     _, *words = usage.partition(" [")[0].split()
-    nouns = {**USER_NOUNS, **OPERATOR_NOUNS}
-    functions = nouns[words[0]][1] if words[0] in nouns else [*USER_COMMANDS, *OPERATOR_COMMANDS]
+    below = {**USER_NOUNS, **OPERATOR_NOUNS}
+    functions = below[words[0]][1] if words[0] in below else [*USER_COMMANDS, *OPERATOR_COMMANDS]
     called = _definition(next(each for each in functions if command_name(each) == words[-1])).args
     return (called.vararg or called.posonlyargs[-1]).arg.upper()
 
