@@ -191,8 +191,12 @@ def growth(parser: Parser, frame: tuple[bytes, bytes], piece: bytes) -> tuple[fl
     cost = parser.cost_s(large, times=1)
     if cost < FLOOR_S:
         return cost, 1.0
-    cost = parser.cost_s(large)
-    return cost, cost / max(parser.cost_s(small), FLOOR_S / MOST_GROWTH)
+    for times in (3, 20):  # what seems too steep is measured once more, since a busy machine slows the caches down
+        cost = parser.cost_s(large, times=times)
+        growing = cost / max(parser.cost_s(small, times=times), FLOOR_S / MOST_GROWTH)
+        if growing <= MOST_GROWTH:
+            break
+    return cost, growing
 
 
 @pytest.mark.thorough
