@@ -78,9 +78,13 @@ async def test_a_version_that_is_too_old_leads_to_one_new_list(proxied_cluster: 
 
     async with troubled(proxied_cluster, tmp_path) as (store, proxy), following(store) as follower:
         await store.create(horse("before"))
+        watches = store.requests["watch", HORSE.plural]
         proxy.reject(gone, times=1)
         proxy.cut_watches()
-        await until(lambda: store.requests["list", HORSE.plural] == 2)
+        await until(
+            lambda: store.requests["watch", HORSE.plural] == watches + 2
+        )  # one is too old, one follows the list
+        assert store.requests["list", HORSE.plural] == 2
         await store.create(horse("after"))
         await until(lambda: set(follower.horses) == {"before", "after"})
         assert follower.lists == 1, "nothing changed meanwhile, so watchers need not know"
