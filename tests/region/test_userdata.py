@@ -212,3 +212,28 @@ def test_any_message_that_is_taken_keeps_its_parts_and_gets_ours(seed: int, subt
     assert parts(result)[:-1] == parts(data)
     assert parts(result)[-1].filename == PART_NAME
     assert as_python_reads(result) == parts(result)
+
+
+@pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_only_a_line_break_ends_a_header(separator: str) -> None:
+    part = f"X: 1{separator}Content-Transfer-Encoding: base64\n\n#!/bin/sh\n"
+    data = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n--B\n{part}--B--\n'.encode()
+    (found,) = parts(data)
+    assert (found.content_type, found.content) == ("text/x-shellscript", b"#!/bin/sh")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "filename"),
+    [
+        ("filename=a.sh", "a.sh"),
+        ('FileName = "a b.sh"', "a b.sh"),
+        ('filename="a\\"b.sh"', 'a"b.sh'),
+        ("filename*=utf-8''%C3%A9.sh", "é.sh"),
+        ('x="; filename=no.sh"; filename=yes.sh', "yes.sh"),
+        ("x=1", None),
+    ],
+)
+def test_the_name_of_a_part_is_a_parameter_of_its_header(parameter: str, filename: str | None) -> None:
+    head = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n'
+    data = f"{head}--B\nContent-Disposition: attachment; {parameter}\n\n#!/bin/sh\n--B--\n".encode()
+    assert [part.filename for part in parts(data)] == [filename]

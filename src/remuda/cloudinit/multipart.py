@@ -12,6 +12,7 @@ import quopri
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 FIRST_LINES = {
     b"#cloud-config": "text/cloud-config",
@@ -95,8 +96,11 @@ class Entity:
     def parameter(self, header: str, name: str) -> str:
         """Return a parameter of a header, or an empty string."""
         for found in _PARAMETER.finditer(self.headers.get(header, "")):
+            value = re.sub(r"\\(.)", r"\1", found[2]) if found[2] is not None else found[3].strip()
             if found[1].lower() == name:
-                return re.sub(r"\\(.)", r"\1", found[2]) if found[2] is not None else found[3].strip()
+                return value
+            if found[1].lower() == f"{name}*":  # with its character set (RFC 2231)
+                return unquote(value.rpartition("'")[2])
         return ""
 
     def word(self, header: str) -> str:
@@ -207,7 +211,7 @@ def _entity(payload: bytes) -> Entity | None:
 
 def _headers(text: bytes) -> Mapping[str, str]:
     """Return headers by name in lower case; the first one of a name counts."""
-    lines = _FOLD.sub("", text.decode("utf-8", "surrogateescape")).splitlines()
+    lines = _FOLD.sub("", text.decode("utf-8", "surrogateescape")).split("\n")
     pairs = (line.partition(":") for line in reversed(lines) if line)
     return {name.lower(): value.strip() for name, _, value in pairs}
 

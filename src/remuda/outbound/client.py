@@ -38,6 +38,7 @@ def new_client(
 
 def new_tls() -> ssl.SSLContext:
     """Return the TLS settings that verify servers by the public certificate authorities. Slow: call it in a thread."""
+    load()
     import httpx2  # noqa: PLC0415  it is imported where it is needed
 
     return httpx2.create_ssl_context(trust_env=False)

@@ -131,7 +131,10 @@ async def check_access(
     """Reject security groups of another network, an SSH certificate authority of another project, invalid texts."""
     await check_groups(region, caller, body.networking, network.metadata.id)
     await check_authority(region, caller, body.ssh_certificate_authority_id, project_in(network.metadata))
-    await run_blocking(lambda: check_texts(body))
+    if body.user_data:
+        has_authority = body.ssh_certificate_authority_id is not None
+        await run_blocking(lambda: check_user_data(read_user_data(body.user_data), with_authority=has_authority))
+    check_sources(body.networking)
 
 
 async def check_groups(region: RegionApi, caller: Context, networking: NetworkingWire | None, network: str) -> None:
@@ -155,13 +158,6 @@ async def check_authority(region: RegionApi, caller: Context, authority: str | N
             "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
             "project as the instance",
         )
-
-
-def check_texts(body: InstanceSpecWire) -> None:
-    """Reject invalid user data and prefixes."""
-    has_authority = body.ssh_certificate_authority_id is not None
-    check_user_data(read_user_data(body.user_data), with_authority=has_authority)
-    check_sources(body.networking)
 
 
 def check_sources(networking: NetworkingWire | None) -> None:
