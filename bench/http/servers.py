@@ -80,8 +80,8 @@ class _OneWrite:
 
 async def _serve_one_write(port: int) -> None:
     from uvicorn.config import Config  # noqa: PLC0415  only this server needs it
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # noqa: PLC0415
-    from uvicorn.server import Server  # noqa: PLC0415
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # noqa: PLC0415  same
+    from uvicorn.server import Server  # noqa: PLC0415  same
 
     class OneWriteProtocol(HttpToolsProtocol):
         def connection_made(self, transport: Any) -> None:
