@@ -191,6 +191,18 @@ class ServerConfig(Section):
         tuple[str, ...],
         Description("Networks of proxies whose headers about client certificates are trusted.", check_network),
     ] = ()
+    object_limit: Annotated[
+        int,
+        Description(
+            "Largest number of objects of one kind in a project or, for kinds without a project, in an organization; "
+            "ten times as many users.",
+            check_positive,
+        ),
+    ] = 1_000
+    object_limits: Annotated[
+        Mapping[str, int],
+        Description("Such limits of single kinds, by plural, such as `securitygroups`.", check_positive),
+    ] = field(default_factory=dict)
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
     connections: Annotated[int, Description("Largest number of open connections.", check_positive)] = 10_000
     body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
+from remuda.config.object_limits import check_object_limits
 from remuda.config.schema import (
     ClusterConfig,
     ClusterNodeConfig,
@@ -237,6 +238,7 @@ def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
 def check(configuration: Configuration) -> None:
     """Raise Misconfigured if values contradict each other, such as two role bindings."""
     server = configuration.server
+    check_object_limits(server)
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
     try:
