@@ -271,12 +271,18 @@ class Registry:
     def named(self, qualified: str) -> Kind[Any]:
         return self._by_name[qualified]
 
+    def largest_number(self, kind: Kind[Any]) -> int | None:
+        """Return the largest number of objects of a kind in one scope, or None if it is not limited."""
+        if self.limits is None or kind.counted_in is None:
+            return None
+        return self.limits.of_kinds.get(kind.plural, self.limits.default)
+
     def object_limit(self, kind: Kind[ResourceT], resource: ResourceT) -> ObjectLimit | None:
         """Return the limit against which an object counts, or None if there is none."""
-        scope = None if kind.counted_in is None else resource.metadata.labels.get(kind.counted_in)
-        if self.limits is None or kind.counted_in is None or scope is None:
+        scope, most = resource.metadata.labels.get(kind.counted_in or ""), self.largest_number(kind)
+        if kind.counted_in is None or scope is None or most is None:
             return None
-        return ObjectLimit(kind.counted_in, scope, self.limits.of_kinds.get(kind.plural, self.limits.default))
+        return ObjectLimit(kind.counted_in, scope, most)
 
     def owning(self, reference: OwnerReference) -> Kind[Any] | None:
         return self._by_owner.get((reference.api_version, reference.kind))
