@@ -12,7 +12,7 @@ from tests.kit.region.images import ANN, DISK, OWN, ImagesEnvironment, Page, ima
 from tests.kit.region.resource_api import ORG, OTHER_ORG, member
 
 BOB = member("bob@example.com", OTHER_ORG, "region:images CRD")
-THIRD_ORG = OTHER_ORG[::-1]
+THIRD_ORG = "c" * 8 + OTHER_ORG[8:]
 CAROL = member("carol@example.com", THIRD_ORG, "region:images CRD")
 SLOW, FAST = "https://slow.example/", "https://fast.example/"
 DRIPPING = Page(body=DISK + bytes(1 << 20), pace_s=5.0)
