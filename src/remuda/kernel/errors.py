@@ -328,8 +328,8 @@ class TooMany(RemudaError):
     status = 429
     retry = True
 
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"Too many requests: wait {retry_after_s} s, then send fewer.")
+    def __init__(self, retry_after_s: int, message: str = "") -> None:
+        super().__init__(message or f"Too many requests: wait {retry_after_s} s, then send fewer.")
         self.retry_after_s = retry_after_s
 
 
