@@ -34,6 +34,7 @@ from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, Pr
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics, measure_loop_lag
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
+from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
@@ -111,6 +112,8 @@ class Settings:
     data: Path
     listen: ListenAddress
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    watches: int = 5_000
+    """Largest number of open watches."""
     cors: Cors = field(default_factory=Cors)
 
 
@@ -129,6 +132,8 @@ class ProcessPorts:
     address: ListenAddress
     """The address of the process once the services have started."""
     data: DataDirectory
+    watch_slots: WatchSlots = field(default_factory=WatchSlots)
+    """The slots of open watches, which all services share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,13 +228,15 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
     try:
         listener = listen(settings.listen)
         with listener.socket, data.announced(f"http://{listener.address.reachable}", os.getpid()):
+            metrics = _metrics()
             yield (
                 ProcessPorts(
                     store=store,
                     clock=SystemClock(),
                     randomness=randomness,
                     sealer=sealer,
-                    metrics=_metrics(),
+                    metrics=metrics,
+                    watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     closing=asyncio.Event(),
                     address=listener.address,
                     data=data,

@@ -82,7 +82,7 @@ def tables() -> Mapping[str, Published]:
 def settings(configuration: Configuration) -> Settings:
     server = configuration.server
     limits, cors = connection_limits(server), Cors(server.cors_origins)
-    return Settings(data=server.data, listen=server.listen, connection_limits=limits, cors=cors)
+    return Settings(data=server.data, listen=server.listen, connection_limits=limits, watches=server.watches, cors=cors)
 
 
 def services(configuration: Configuration, messages: StartMessages) -> Services:

@@ -127,6 +127,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "metrics": process.metrics,
         "operation_metrics": metrics.operations,
         "closing": process.closing,
+        "watch_slots": process.watch_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "api": api_settings(server),
@@ -248,6 +249,7 @@ def console_in_front(
         instances=instances,
         watch=compute.watches,
         limiter=RateLimiter(rate_limit(server), process.clock),
+        proxies=api_settings(server).proxies,
     )
     return lambda pages: Console(ports, pages)
 

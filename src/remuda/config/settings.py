@@ -198,6 +198,7 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
         read_stall_s=server.read_timeout.total_seconds(),
         idle_s=server.idle_timeout.total_seconds(),
         connections=server.connections,
+        forwarding=TrustedProxies(server.trusted_proxies),
     )
 
 
