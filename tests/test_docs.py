@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from bench.groups import GROUPS
 from remuda.access import checks
@@ -23,17 +22,12 @@ from remuda.compute.history.reasons import REASONS
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
 from remuda.http.server.health import NotReady
 from remuda.http.server.limits import HeadTooLarge
-from remuda.http.server.metrics import Metrics as HttpMetrics
 from remuda.identity.quotas.ledger import BUILT_IN
 from remuda.kernel import errors
-from remuda.operations.reporter import Metrics as OperationMetrics
-from remuda.operations.saga import Sagas
 from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.provider import Provider
-from remuda.providers.metrics import CallMetrics
 from remuda.providers.simulated.catalogue import SimDurations
 from remuda.providers.simulated.faults import FAULTS
-from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
 
 ROOT = Path(__file__).parents[1]
