@@ -5,7 +5,6 @@ with fewer gets the slot of an idle connection of the address with most, so idle
 Addresses of forwarding proxies stand for many clients: they have no share, and keep their connections.
 """
 
-from collections.abc import Container
 from typing import Protocol
 
 from remuda.http.ratelimit import client_network
@@ -36,6 +35,13 @@ class NoFreeConnection(Unavailable):
         super().__init__("The server accepts no more connections at the moment. Try again later.")
 
 
+class Hosts(Protocol):
+    """A set of hosts, such as those in some networks."""
+
+    def __contains__(self, host: str, /) -> bool:
+        """Return whether a host is one of them."""
+
+
 class SlotHolder(Protocol):
     """A connection, as the slots see it."""
 
@@ -50,7 +56,7 @@ class SlotHolder(Protocol):
 class ConnectionSlots:
     """The slots of one server."""
 
-    def __init__(self, count: int, *, exempt: Container[str] = ()) -> None:
+    def __init__(self, count: int, *, exempt: Hosts = ()) -> None:
         self._count, self._share, self._exempt = count, max(1, count // 2), exempt
         self._networks: dict[SlotHolder, str] = {}
         """The network of each connection that has a slot, empty for exempt ones."""

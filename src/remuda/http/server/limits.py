@@ -7,14 +7,14 @@ application takes does not count. Deadlines are numbers, compared by one periodi
 
 import asyncio
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
 from remuda.http.errors import error_response
-from remuda.http.server.connection_slots import ConnectionSlots, SlotHolder
+from remuda.http.server.connection_slots import ConnectionSlots, Hosts, SlotHolder
 from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
@@ -40,7 +40,7 @@ class ConnectionLimits:
     """Time for the client to read an error before its connection is closed."""
     connections: int = 10_000
     """Largest number of open connections; further ones get 503. One address holds at most half of them."""
-    forwarding: Container[str] = ()
+    forwarding: Hosts = ()
     """Addresses of proxies, which may hold any number of connections."""
     pipelined: int = 16
 
