@@ -1,4 +1,4 @@
-"""Connections of several addresses: who gets a slot, and whose idle connections make room."""
+"""Connections of several addresses: who gets a slot, and whose idle connections make space."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from tests.kit.http_server import Serving, body_of, request, serving, status_of,
 PROXY = TrustedProxies(["10.9.0.0/16"])
 
 
-class Holder:
+class Idle:
     """A connection that is idle or not."""
 
     def __init__(self, *, is_idle: bool = True) -> None:
@@ -23,16 +23,16 @@ class Holder:
         self.is_displaced = True
 
 
-def taken(slots: ConnectionSlots, host: str, count: int, *, is_idle: bool = True) -> list[Holder]:
+def taken(slots: ConnectionSlots, host: str, count: int, *, is_idle: bool = True) -> list[Idle]:
     """Return the connections of an address that got a slot."""
-    holders = [Holder(is_idle=is_idle) for _ in range(count)]
-    return [each for each in holders if slots.take(each, host) is None]
+    connections = [Idle(is_idle=is_idle) for _ in range(count)]
+    return [each for each in connections if slots.take(each, host) is None]
 
 
-def test_m27_one_address_holds_at_most_half_of_the_slots() -> None:
+def test_m27_one_address_has_at_most_half_of_the_slots() -> None:
     slots = ConnectionSlots(200)
     assert len(taken(slots, "192.0.2.1", 300)) == 100
-    reason, error = slots.take(Holder(), "192.0.2.1") or ("", None)
+    reason, error = slots.take(Idle(), "192.0.2.1") or ("", None)
     assert reason == "address_connections"
     assert (error and error.status, error and error.code) == (429, "too_many")
     assert len(taken(slots, "192.0.2.2", 300)) == 100
@@ -48,7 +48,7 @@ def test_the_addresses_of_one_ipv6_network_are_one_and_an_ipv4_address_is_the_sa
     assert not taken(slots, "192.0.2.1", 1)
 
 
-def test_an_idle_connection_of_the_address_with_most_makes_room() -> None:
+def test_an_idle_connection_of_the_address_with_most_makes_space() -> None:
     slots = ConnectionSlots(10)
     most, fewer = taken(slots, "192.0.2.1", 5), taken(slots, "192.0.2.2", 4)
     other = taken(slots, "192.0.2.3", 1)
@@ -63,7 +63,7 @@ def test_addresses_converge_to_equal_shares_and_no_further() -> None:
     first, second = taken(slots, "192.0.2.1", 6), taken(slots, "192.0.2.2", 6)
     assert len(taken(slots, "192.0.2.3", 20)) == 4
     assert sum(each.is_displaced for each in first) == sum(each.is_displaced for each in second) == 2
-    reason, error = slots.take(Holder(), "192.0.2.3") or ("", None)
+    reason, error = slots.take(Idle(), "192.0.2.3") or ("", None)
     assert (reason, error and error.status) == ("connections", 503)
 
 

@@ -1,4 +1,4 @@
-"""Open watches of several callers and addresses: each holds at most half of the slots."""
+"""Open watches of several callers and addresses: each has at most half of the slots."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -31,7 +31,7 @@ def rejected(registry: CollectorRegistry) -> dict[str, float]:
     return {reason: value for reason, value in found.items() if value}
 
 
-async def test_m27_a_caller_holds_at_most_half_of_the_watches_whatever_its_address(tmp_path: Path) -> None:
+async def test_m27_a_caller_has_at_most_half_of_the_watches_whatever_its_address(tmp_path: Path) -> None:
     slots, registry = slots_of(4)
     ports = WatchPorts(clock=SystemClock(), slots=slots)
     async with sample_store(tmp_path) as store, AsyncExitStack() as stack:
@@ -53,7 +53,7 @@ async def test_m27_a_caller_holds_at_most_half_of_the_watches_whatever_its_addre
         assert len(slots) == 0
 
 
-async def test_an_address_holds_at_most_half_of_the_watches_whoever_calls(tmp_path: Path) -> None:
+async def test_an_address_has_at_most_half_of_the_watches_whoever_calls(tmp_path: Path) -> None:
     slots, registry = slots_of(4)
     ports = WatchPorts(clock=SystemClock(), slots=slots)
     async with sample_store(tmp_path) as store, AsyncExitStack() as stack:

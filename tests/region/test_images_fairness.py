@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from remuda.kernel.errors import Unavailable
-from remuda.region.images.slots import MIN_BYTES_PER_S, SourceRate, TransferSlots
+from remuda.region.images.transfer_slots import MIN_BYTES_PER_S, SourceRate, TransferSlots
 from tests.kit.environment import options
 from tests.kit.region.images import ANN, DISK, OWN, ImagesEnvironment, Page, image
 from tests.kit.region.resource_api import ORG, OTHER_ORG, member
@@ -20,7 +20,7 @@ DRIPPING = Page(body=DISK + bytes(1 << 20), pace_s=5.0)
 
 
 class Imports:
-    """Holders of slots, which tell who began in which order."""
+    """Transfers with slots, which tell who began in which order."""
 
     def __init__(self, slots: TransferSlots) -> None:
         self._slots, self.begun = slots, list[str]()
@@ -31,7 +31,7 @@ class Imports:
         """Ask for slots: `a1` is the first transfer of the organization `a`."""
         for name in names:
             self._ends[name] = asyncio.Event()
-            self._tasks[name] = asyncio.create_task(self._hold(name))
+            self._tasks[name] = asyncio.create_task(self._transfer(name))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -46,13 +46,13 @@ class Imports:
         self._tasks[name].cancel()
         await asyncio.gather(self._tasks[name], return_exceptions=True)
 
-    async def _hold(self, name: str) -> None:
-        async with self._slots.hold(name[0]):
+    async def _transfer(self, name: str) -> None:
+        async with self._slots.acquire(name[0]):
             self.begun.append(name)
             await self._ends[name].wait()
 
 
-async def test_m27_an_organization_holds_at_most_half_of_the_slots() -> None:
+async def test_m27_an_organization_has_at_most_half_of_the_slots() -> None:
     imports = Imports(TransferSlots(4))
     await imports.request("a1", "a2", "a3", "a4", "a5")
     assert imports.begun == ["a1", "a2"]
@@ -79,13 +79,13 @@ async def test_a_waiting_transfer_that_is_cancelled_leaves_its_place_and_no_slot
     assert not slots.is_contended("a")
     await imports.cancel("a1")
     async with asyncio.timeout(5), AsyncExitStack() as stack:
-        await stack.enter_async_context(slots.hold("c"))
+        await stack.enter_async_context(slots.acquire("c"))
 
 
 async def test_a_slot_that_is_granted_to_a_cancelled_transfer_is_free_again() -> None:
     slots = TransferSlots(1)
     imports = Imports(slots)
-    async with slots.hold("a"):
+    async with slots.acquire("a"):
         await imports.request("b1")
     await imports.cancel("b1")  # it has its slot, and has not run since
     await imports.request("c1")

@@ -32,5 +32,5 @@ def test_the_bytes_of_names_and_values_count_and_not_their_characters() -> None:
         own_tags((Tag("name", "é" * (MAX_BYTES // 2 - 1)),), ALICE)
 
 
-def test_tags_of_services_find_room_beside_those_of_a_user() -> None:
+def test_tags_of_services_fit_beside_those_of_a_user() -> None:
     assert own_tags((*_FULL, replace(OURS, value="v" * 1024)), COMPUTE)

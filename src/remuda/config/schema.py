@@ -208,11 +208,11 @@ class ServerConfig(Section):
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
     connections: Annotated[
         int,
-        Description("Largest number of open connections; an address holds at most half of them.", check_positive),
+        Description("Largest number of open connections; an address has at most half of them.", check_positive),
     ] = 10_000
     watches: Annotated[
         int,
-        Description("Largest number of open watches; a caller or an address holds at most half.", check_positive),
+        Description("Largest number of open watches; a caller or an address has at most half.", check_positive),
     ] = 5_000
     body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
     head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(

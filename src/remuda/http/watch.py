@@ -236,8 +236,8 @@ class _Stream:
     async def events(self, since: str | None) -> AsyncGenerator[bytes]:
         self._read_up_to = self._sent = since
         try:
-            # The slot is held from here on: a stream that was never begun would not release it.
-            with self._ports.slots.hold(principal=self._reader.principal, address=self._reader.address):
+            # The slot is taken here: a stream that was never begun would not release it.
+            with self._ports.slots.acquire(principal=self._reader.principal, address=self._reader.address):
                 if since is None:
                     async with aclosing(self._present()) as present:
                         async for chunk in present:

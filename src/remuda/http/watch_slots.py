@@ -1,4 +1,4 @@
-"""Slots of open watches, shared between callers and addresses: each holds at most half of them."""
+"""Slots of open watches, shared between callers and addresses: each has at most half of them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class WatchSlots:
     def __init__(self, count: int = 5_000, *, metrics: CollectorRegistry | None = None) -> None:
         self._count, self._share = count, max(1, count // 2)
         self._taken = 0
-        self._held: Counter[tuple[RejectReason, str]] = Counter()
+        self._open: Counter[tuple[RejectReason, str]] = Counter()
         meter = Meter(
             "remuda_http_watches_rejected", "Watches rejected because too many are open.", ("reason",), registry=metrics
         )
@@ -50,28 +50,28 @@ class WatchSlots:
         return self._taken
 
     @contextmanager
-    def hold(self, *, principal: str, address: str) -> Iterator[None]:
-        """Hold a slot for the block. Raise TooManyWatches or NoFreeWatch if there is none.
+    def acquire(self, *, principal: str, address: str) -> Iterator[None]:
+        """Take a slot for the block. Raise TooManyWatches or NoFreeWatch if there is none.
 
         An empty address stands for many clients, such as those of a proxy, and has no share.
         """
         self.check(principal=principal, address=address)
-        holders = _holders(principal, address)
+        counted = _counted(principal, address)
         self._taken += 1
-        self._held.update(holders)
+        self._open.update(counted)
         try:
             yield
         finally:
             self._taken -= 1
-            for holder in holders:
-                self._held[holder] -= 1
-                if not self._held[holder]:
-                    del self._held[holder]
+            for each in counted:
+                self._open[each] -= 1
+                if not self._open[each]:
+                    del self._open[each]
 
     def check(self, *, principal: str, address: str) -> None:
         """Raise TooManyWatches or NoFreeWatch unless there is a slot."""
-        for reason, name in _holders(principal, address):
-            if self._held[reason, name] >= self._share:
+        for reason, name in _counted(principal, address):
+            if self._open[reason, name] >= self._share:
                 self._rejected[reason].inc()
                 raise TooManyWatches("caller" if reason == "principal" else reason, self._share)
         if self._taken >= self._count:
@@ -79,6 +79,6 @@ class WatchSlots:
             raise NoFreeWatch
 
 
-def _holders(principal: str, address: str) -> list[tuple[RejectReason, str]]:
-    holders: list[tuple[RejectReason, str]] = [("principal", principal), ("address", address)]
-    return [(reason, name) for reason, name in holders if name]
+def _counted(principal: str, address: str) -> list[tuple[RejectReason, str]]:
+    counted: list[tuple[RejectReason, str]] = [("principal", principal), ("address", address)]
+    return [(reason, name) for reason, name in counted if name]

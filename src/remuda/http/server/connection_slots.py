@@ -1,7 +1,7 @@
 """Slots of connections, shared between the addresses of clients.
 
-One address (an IPv6 /64 network) holds at most half of the slots. When all are taken, a new connection of an address
-with fewer gets the slot of an idle connection of the address with most, so idle connections keep nobody else out.
+One address (an IPv6 /64 network) has at most half of the slots. When all are taken, a new connection of an address
+with fewer gets the slot of an idle connection of the address with most, so idle connections keep no other client out.
 Addresses of forwarding proxies stand for many clients: they have no share, and keep their connections.
 """
 
@@ -35,14 +35,14 @@ class NoFreeConnection(Unavailable):
         super().__init__("The server accepts no more connections at the moment. Try again later.")
 
 
-class Hosts(Protocol):
+class HostSet(Protocol):
     """A set of hosts, such as those in some networks."""
 
     def __contains__(self, host: str, /) -> bool:
         """Return whether a host is one of them."""
 
 
-class SlotHolder(Protocol):
+class AdmittedConnection(Protocol):
     """A connection, as the slots see it."""
 
     @property
@@ -56,11 +56,11 @@ class SlotHolder(Protocol):
 class ConnectionSlots:
     """The slots of one server."""
 
-    def __init__(self, count: int, *, exempt: Hosts = ()) -> None:
+    def __init__(self, count: int, *, exempt: HostSet = ()) -> None:
         self._count, self._share, self._exempt = count, max(1, count // 2), exempt
-        self._networks: dict[SlotHolder, str] = {}
+        self._networks: dict[AdmittedConnection, str] = {}
         """The network of each connection that has a slot, empty for exempt ones."""
-        self._held: dict[str, dict[SlotHolder, None]] = {}
+        self._by_network: dict[str, dict[AdmittedConnection, None]] = {}
         """The connections of each network, those looked at least recently first."""
         self._levels: dict[int, dict[str, None]] = {}
         """The networks by the number of their connections."""
@@ -69,43 +69,43 @@ class ConnectionSlots:
     def __len__(self) -> int:
         return len(self._networks)
 
-    def take(self, connection: SlotHolder, host: str | None) -> tuple[str, RemudaError] | None:
+    def take(self, connection: AdmittedConnection, host: str | None) -> tuple[str, RemudaError] | None:
         """Give a slot to a connection, or return the reason why not, for metrics, and the error for the client."""
         network = "" if host is None or host in self._exempt else client_network(host)
-        if network and len(self._held.get(network, ())) >= self._share:
+        if network and len(self._by_network.get(network, ())) >= self._share:
             return "address_connections", TooManyConnections(self._share)
         if len(self) >= self._count and not self._displace_for(network):
             return "connections", NoFreeConnection()
         self._networks[connection] = network
         if network:
-            held = self._held.setdefault(network, {})
-            held[connection] = None
-            self._move(network, len(held) - 1, len(held))
+            connections = self._by_network.setdefault(network, {})
+            connections[connection] = None
+            self._move(network, len(connections) - 1, len(connections))
         return None
 
-    def release(self, connection: SlotHolder) -> None:
+    def release(self, connection: AdmittedConnection) -> None:
         """Free the slot of a connection, if it has one."""
         network = self._networks.pop(connection, None)
         if network:
-            held = self._held[network]
-            del held[connection]
-            self._move(network, len(held) + 1, len(held))
-            if not held:
-                del self._held[network]
+            connections = self._by_network[network]
+            del connections[connection]
+            self._move(network, len(connections) + 1, len(connections))
+            if not connections:
+                del self._by_network[network]
 
     def _displace_for(self, network: str) -> bool:
         """Free a slot of the network with most connections, if this one has fewer even with one more."""
-        if self._most <= len(self._held.get(network, ())) + 1:
+        if self._most <= len(self._by_network.get(network, ())) + 1:
             return False
-        held = self._held[next(iter(self._levels[self._most]))]
-        for _ in range(min(_SEARCHED, len(held))):
-            connection = next(iter(held))
+        connections = self._by_network[next(iter(self._levels[self._most]))]
+        for _ in range(min(_SEARCHED, len(connections))):
+            connection = next(iter(connections))
             if connection.is_idle:
                 self.release(connection)
                 connection.displace()
                 return True
-            del held[connection]
-            held[connection] = None  # looked at last
+            del connections[connection]
+            connections[connection] = None  # looked at last
         return False
 
     def _move(self, network: str, before: int, after: int) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from remuda.http.errors import error_response
-from remuda.http.server.connection_slots import ConnectionSlots, Hosts, SlotHolder
+from remuda.http.server.connection_slots import AdmittedConnection, ConnectionSlots, HostSet
 from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
@@ -39,9 +39,9 @@ class ConnectionLimits:
     linger_s: float = 2.0
     """Time for the client to read an error before its connection is closed."""
     connections: int = 10_000
-    """Largest number of open connections; further ones get 503. One address holds at most half of them."""
-    forwarding: Hosts = ()
-    """Addresses of proxies, which may hold any number of connections."""
+    """Largest number of open connections; further ones get 503. One address has at most half of them."""
+    forwarding: HostSet = ()
+    """Addresses of proxies, which may open any number of connections."""
     pipelined: int = 16
 
 
@@ -74,7 +74,7 @@ class Progress:
         return now > self._deadline
 
 
-class ReapedConnection(SlotHolder, Protocol):
+class ReapedConnection(AdmittedConnection, Protocol):
     """A connection, as the reaper sees it."""
 
     def check(self, now: float) -> None:

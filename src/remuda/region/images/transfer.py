@@ -25,7 +25,7 @@ from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, OutcomeUnkno
 from remuda.kernel.secrets import Secret
 from remuda.outbound.fetch import FetchFailed, GuardedFetcher, OpenResponse
 from remuda.providers.contract.catalogue import CloudImages, CloudImageSpec
-from remuda.region.images.slots import SourceRate, TransferSlots
+from remuda.region.images.transfer_slots import SourceRate, TransferSlots
 
 _SECTOR = 512
 _BOOT_SIGNATURE = b"\x55\xaa"
@@ -312,7 +312,7 @@ class Transfers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, transfer: Transfer, images: CloudImages, spec: CloudImageSpec) -> None:
-        async with self._slots.hold(spec.organization):
+        async with self._slots.acquire(spec.organization):
             transfer.is_running = True
             self._notify(spec.id)
             await transfer.run(images, spec)

@@ -1,8 +1,8 @@
 """Slots of image transfers, shared fairly between organizations.
 
-An organization holds at most half of the slots. A free slot goes to the organizations that wait in turn, one transfer
+An organization has at most half of the slots. A free slot goes to each of the waiting organizations in order, one transfer
 of each. A transfer whose source is slow ends when others wait for its slot (`SourceRate`), so that sources which send
-next to nothing do not hold the slots for hours.
+next to nothing do not occupy the slots for hours.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ class TransferSlots:
         self._free, self._share = count, max(1, count // 2)
         self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By organization, the one that has waited longest for its turn first."""
+        """By organization, the one that has waited longest first."""
 
     def is_contended(self, organization: str) -> bool:
         """Return whether an organization's slots keep another one waiting."""
         return not self._free and any(each != organization and self._has_share(each) for each in self._waiting)
 
     @asynccontextmanager
-    async def hold(self, organization: str) -> AsyncIterator[None]:
-        """Wait for a slot, and hold it for the block."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(organization, deque()).append(turn)
+    async def acquire(self, organization: str) -> AsyncIterator[None]:
+        """Wait for a slot, and keep it for the block."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(organization, deque()).append(waiter)
         self._grant()
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if waiter.done() and not waiter.cancelled():
                 self._release(organization)
             else:
-                self._forget(organization, turn)
+                self._forget(organization, waiter)
             raise
         try:
             yield
@@ -58,10 +58,10 @@ class TransferSlots:
             organization = next(filter(self._has_share, self._waiting), None)
             if organization is None:
                 return
-            turns = self._waiting.pop(organization)
-            turns.popleft().set_result(None)
-            if turns:
-                self._waiting[organization] = turns  # behind the others
+            waiters = self._waiting.pop(organization)
+            waiters.popleft().set_result(None)
+            if waiters:
+                self._waiting[organization] = waiters  # behind the others
             self._free -= 1
             self._running[organization] += 1
 
@@ -72,10 +72,10 @@ class TransferSlots:
             del self._running[organization]
         self._grant()
 
-    def _forget(self, organization: str, turn: asyncio.Future[None]) -> None:
-        turns = self._waiting[organization]
-        turns.remove(turn)
-        if not turns:
+    def _forget(self, organization: str, waiter: asyncio.Future[None]) -> None:
+        waiters = self._waiting[organization]
+        waiters.remove(waiter)
+        if not waiters:
             del self._waiting[organization]
 
 
