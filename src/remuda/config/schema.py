@@ -197,9 +197,7 @@ class ServerConfig(Section):
     ] = ()
     client_ca_file: Annotated[
         Path | None,
-        Description(
-            "PEM file of the authorities that issue the client certificates of services.", shown="no authority"
-        ),
+        Description("PEM file of the authorities that issue client certificates of services.", shown="no authority"),
     ] = None
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
     connections: Annotated[int, Description("Largest number of open connections.", check_positive)] = 10_000

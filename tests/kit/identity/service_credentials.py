@@ -4,6 +4,7 @@ import base64
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -40,6 +41,18 @@ def system_accounts() -> Mapping[str, SystemAccount]:
     """Return the services: those with certificates, and one with a key."""
     certified = {name: SystemAccount(role=role) for name, role in ROLES.items()}
     return {**certified, CI: SystemAccount(role="platform-reader", public_key=_public())}
+
+
+def environment(directory: Path) -> Mapping[str, str]:
+    """Return the variables of a process that accepts the services' certificates from a proxy on this machine."""
+    authorities = directory / "authorities.pem"
+    authorities.write_text(authority().pem)
+    accounts = ", ".join(f'{name} = {{ role = "{role}" }}' for name, role in ROLES.items())
+    return {
+        "REMUDA_SERVER__CERTIFICATE_PROXIES": '["127.0.0.1/32"]',
+        "REMUDA_SERVER__CLIENT_CA_FILE": str(authorities),
+        "REMUDA_IDENTITY__SYSTEM_ACCOUNTS": f"{{ {accounts} }}",
+    }
 
 
 def assertion(*, audience: str, now: datetime) -> str:
