@@ -140,7 +140,7 @@ def run_login(
     seeds: int = 1,
     **settings: Any,
 ) -> None:
-    """Run a scenario with two OAuth clients and one user, Jo."""
+    """Run a scenario with two OAuth clients and one user, Jo. One of the clients needs no code challenge."""
 
     async def run(api: IdentityApi[LoginServices]) -> None:
         logins = LoginEnvironment(api)
@@ -163,6 +163,7 @@ class LoginEnvironment:
             redirect_uri=CONSOLE_URI,
             home_uri=CONSOLE_HOME,
             secret_hash=token_hash(CONSOLE_SECRET),
+            is_challenge_optional=True,
         )
         await self.client(APP, name="app", redirect_uri=APP_URI, is_public=True)
         await self.user(JO, password=PASSWORD)
