@@ -1,5 +1,7 @@
 """The authorization request: what is validated in which order, and where a browser is sent, or is not."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -155,7 +157,7 @@ async def test_a_request_without_a_challenge_is_refused_unless_a_client_with_a_s
     logins: LoginEnvironment,
 ) -> None:
     uri, secret = "https://other.test/cb", "s" * 43
-    specs = {
+    specs: dict[str, dict[str, Any]] = {
         "confidential": {"secret_hash": token_hash(secret)},
         "public": {"is_public": True, "is_challenge_optional": True},
         "lenient": {"secret_hash": token_hash(secret), "is_challenge_optional": True},
