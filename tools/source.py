@@ -104,7 +104,7 @@ def other_files(root: Path = ROOT) -> list[Path]:
     return sorted(
         path
         for path in (root / "src" / PACKAGE).rglob("*")
-        if path.is_file() and path.suffix not in {".py", ".pyc", ".typed"}
+        if path.is_file() and path.suffix not in {".py", ".pyc", ".typed", ".gz"}
     )
 
 
