@@ -29,10 +29,10 @@ _MAX_WORD = 24
 _MAX_WORDS = 2
 _MAX_PERIOD = 6
 _LETTER_COST, _OTHER_COST, _MAX_COST = 5, 1, 8
-"""What may remain beside the words: eight digits and signs, or a letter and three of them."""
+"""Cost of a letter and of another character beside the words, and the limit of their sum."""
 
 _SEPARATORS = re.compile(r"[\s_.,:;/'-]+")
-_STANDS_FOR = str.maketrans("4@8({[<36910!|l$5+7%2", "aabcccceggioiiissttxz")
+_SUBSTITUTED = str.maketrans("4@8({[<36910!|l$5+7%2", "aabcccceggioiiissttxz")
 _ORDERS = (ascii_lowercase, "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 _STEPS = tuple(frozenset(pairwise(order)) for each in _ORDERS for order in (each, each[::-1]))
 """Neighbours in each order and direction."""
@@ -46,7 +46,7 @@ def load_words() -> Words:
 
 def letters_of(text: str) -> str:
     """Return the letters and digits of a text, folded; digits and signs that stand for letters become these."""
-    return "".join(letter for letter in _folded(text).translate(_STANDS_FOR) if letter.isalnum())
+    return "".join(letter for letter in _folded(text).translate(_SUBSTITUTED) if letter.isalnum())
 
 
 def personal_words(subject: str, names: Iterable[str] = ()) -> frozenset[str]:
@@ -92,7 +92,7 @@ def _ends(text: str, begin: int, words: Sequence[Words], longest: int) -> Iterat
     if run - begin >= MIN_WORD:
         yield run
     for end in range(begin + MIN_WORD, min(begin + longest, len(text)) + 1):
-        part = text[begin:end].translate(_STANDS_FOR)
+        part = text[begin:end].translate(_SUBSTITUTED)
         if any(part in each for each in words):
             yield end
 
