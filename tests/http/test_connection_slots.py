@@ -5,12 +5,12 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from remuda.http.authentication import TrustedProxies
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.server.connection_slots import ConnectionSlots
 from remuda.http.server.limits import ConnectionLimits
 from tests.kit.http_server import Serving, body_of, request, serving, status_of, until
 
-PROXY = TrustedProxies(["10.9.0.0/16"])
+PROXY = ForwardingProxies(["10.9.0.0/16"])
 
 
 class Idle:
@@ -136,7 +136,7 @@ async def test_an_address_with_its_share_gets_429_with_the_remedy_and_a_proxy_do
         assert b"retry-after: 5\r\n" in answer
         assert "server.forwarding_proxies" in body_of(answer)["error_description"]
         assert one.cuts == {"address_connections": 1}
-    limits = ConnectionLimits(connections=4, forwarding=TrustedProxies(["127.0.0.1/32"]))
+    limits = ConnectionLimits(connections=4, forwarding=ForwardingProxies(["127.0.0.1/32"]))
     async with serving(limits) as one, idle(one, *["127.0.0.1"] * 3):
         assert status_of(await one.get("/")) == 200
 

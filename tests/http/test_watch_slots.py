@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from remuda.http.authentication import TrustedProxies
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.request import network_of
 from remuda.http.watch import WatchPorts
 from remuda.http.watch_slots import NoFreeWatch, TooManyWatches, WatchSlots
@@ -93,7 +93,7 @@ async def test_watches_that_begin_at_the_same_time_do_not_exceed_the_slots(tmp_p
 
 
 def test_the_address_of_a_client_behind_a_proxy_counts_and_that_of_the_proxy_does_not() -> None:
-    proxies, peer = TrustedProxies(["10.0.0.0/8"]), ("10.1.1.1", 4711)
+    proxies, peer = ForwardingProxies(["10.0.0.0/8"]), ("10.1.1.1", 4711)
     assert network_of(peer, {b"x-forwarded-for": b"192.0.2.7"}, proxies) == "192.0.2.7"
     assert network_of(peer, {b"x-forwarded-for": b"2001:db8:1:2:3::4"}, proxies) == "2001:db8:1:2::/64"
     assert network_of(peer, {}, proxies) == ""

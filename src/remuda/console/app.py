@@ -19,9 +19,9 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.access.principal import Principal
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
-from remuda.http.authentication import TrustedProxies
 from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.pages import page_response
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.request import Observation, network_of, observation_of
 from remuda.http.responses import JSON, Collection, HtmlPage, Response, wire_headers
@@ -106,7 +106,7 @@ class ConsolePorts:
     """Returns the instances that a user may see."""
     watch: WatchPorts
     limiter: RateLimiter
-    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    forwarding: ForwardingProxies = field(default_factory=ForwardingProxies)
     """Proxies whose headers about client addresses count."""
 
 
@@ -164,7 +164,7 @@ class Console:
             await self._ports.instances(principal),
             last_event_id=last or None,
             principal=principal,
-            address=network_of(seen.peer, headers, self._ports.proxies),
+            address=network_of(seen.peer, headers, self._ports.forwarding),
             renew=lambda: self._ports.viewer(_cookies(headers)),
             ports=self._ports.watch,
         )

@@ -8,7 +8,7 @@ application takes does not count. Deadlines are numbers, compared by one periodi
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -40,7 +40,7 @@ class ConnectionLimits:
     """Time for the client to read an error before its connection is closed."""
     connections: int = 10_000
     """Largest number of open connections; further ones get 503. One address has at most half of them."""
-    forwarding: HostSet = ()
+    forwarding: HostSet = field(default=(), compare=False)
     """Addresses of proxies, which may open any number of connections."""
     pipelined: int = 16
 

@@ -1,8 +1,8 @@
 """Slots of image transfers, shared fairly between organizations.
 
-An organization has at most half of the slots. A free slot goes to each of the waiting organizations in order, one transfer
-of each. A transfer whose source is slow ends when others wait for its slot (`SourceRate`), so that sources which send
-next to nothing do not occupy the slots for hours.
+An organization has at most half of the slots. A free slot goes to each of the waiting organizations in order, to one
+transfer of each. A transfer whose source is slow ends when others wait for its slot (`SourceRate`), so that sources
+which send next to nothing do not occupy the slots for hours.
 """
 
 import asyncio
