@@ -15,12 +15,15 @@ The cookie is `SameSite=Lax`, so a form of another site arrives without it. Such
 makes the browser send it again from this site.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
+from remuda.http.failures import AuthenticationFailures, Pacing
 from remuda.http.pages import with_query
-from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
+from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous, client_network
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
@@ -69,31 +72,57 @@ ACCOUNT_FACTOR = 10
 _WINDOW_S = 60
 
 
-class Attempts:
-    """Rate limits of password and device code attempts.
+_PACING = Pacing(interval_s=1.0, most_waiting=20)
 
-    Each address has a limit for all accounts, and each account a limit ten times as large for all addresses, so that a
-    single attacker cannot lock a user out. A known browser has a limit of its own instead. Accounts that do not exist
-    are limited in the same way, so that the limit does not reveal which exist.
+
+class Attempts:
+    """Limits of attempts at passwords and user codes.
+
+    Each address has a limit of failures for all accounts, beyond which its attempts are verified one after the other,
+    those at different accounts in turn. Each account has a limit ten times as large for all addresses, so that a single
+    attacker cannot lock a user out. A known browser has a limit of its own instead. Accounts that do not exist are
+    limited in the same way, so that the limit does not reveal which exist.
     """
 
     def __init__(self, *, clock: Clock, per_minute: int) -> None:
-        self._limiter = RateLimiter(RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts"), clock)
+        limit = RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts")
+        self._failures, self._browsers = AuthenticationFailures(limit, clock, pacing=_PACING), RateLimiter(limit, clock)
         everywhere = RateLimit(quota=per_minute * ACCOUNT_FACTOR, window_s=_WINDOW_S, name="account")
         self._accounts = RateLimiter(everywhere, clock)
 
-    def password(self, account: str, *, peer: str, browser: str) -> None:
-        """Charge a password attempt, or raise OverLimit. `browser` is the id of a known browser, or empty."""
+    @asynccontextmanager
+    async def password(self, account: str, *, peer: str, browser: str) -> AsyncIterator[None]:
+        """Verify a password in the block, or raise OverLimit. `browser` is the id of a known browser, or empty."""
         if browser:
-            self._limiter.take(f"browser {browser} {account}")
+            self._browsers.take(f"{browser} {account}")
+            yield
             return
-        # The address first: one over its own limit does not use up the account's.
-        self._limiter.take(f"password {anonymous((peer, 0))}")
-        self._accounts.take(account)
+        async with self._failures.attempt(_password(peer), subject=account):
+            self._accounts.take(account)
+            yield
 
-    def code(self, peer: str) -> None:
-        """Charge an attempt at a user code, or raise OverLimit."""
-        self._limiter.take(f"code {anonymous((peer, 0))}")
+    def fail_password(self, *, peer: str, browser: str) -> None:
+        """Count a wrong password, or raise OverLimit."""
+        if not browser:
+            self._failures.count(_password(peer))
+
+    @asynccontextmanager
+    async def code(self, peer: str) -> AsyncIterator[None]:
+        """Look a user code up in the block, or raise OverLimit."""
+        async with self._failures.attempt(_code(peer), subject=""):
+            yield
+
+    def fail_code(self, peer: str) -> None:
+        """Count a wrong user code, or raise OverLimit."""
+        self._failures.count(_code(peer))
+
+
+def _password(peer: str) -> str:
+    return f"password {anonymous((peer, 0))}"
+
+
+def _code(peer: str) -> str:
+    return f"code {anonymous((peer, 0))}"
 
 
 LOGIN_FAILED = (
@@ -125,13 +154,15 @@ class BrowserPages:
     async def verified_user(self, browser: BrowserRequest, email: str, password: Secret) -> User | None:
         """Return the active user with this address and password, or None after recording the failed attempt."""
         account = user_id(email)
-        self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
-        is_valid = await self.passwords.verify(account, password)
-        user = await find(self.store, User, account)
-        if user is not None and user.is_active and is_valid:
-            return user
-        await self.records.failed(browser, user)
-        return None
+        known_browser = browser.known_browser.id_for(account)
+        async with self.attempts.password(account, peer=browser.peer, browser=known_browser):
+            is_valid = await self.passwords.verify(account, password, client=client_network(browser.peer))
+            user = await find(self.store, User, account)
+            if user is not None and user.is_active and is_valid:
+                return user
+            await self.records.failed(browser, user)
+            self.attempts.fail_password(peer=browser.peer, browser=known_browser)
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
