@@ -63,6 +63,7 @@ async def _identity_environment(
         "settings": settings(),
         "fetch": nobody_answers,
         "rate": RateLimit(quota=10_000_000),
+        "failure_rate": RateLimit(quota=10_000_000, name="failures"),
         "api": ApiSettings(certificates=certificate_proxies()),
     }
     app = IdentityApp(
