@@ -35,17 +35,7 @@ async def list_in_region(api: ScopedSession, resource_type: ResourceType[Resourc
 async def find_in_region(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str, name: str) -> str:
     """Return the id of a flavor or image of a region, by name or id."""
     found = await list_in_region(api, resource_type, region)
-    usable = [each for each in found if not _is_for_clusters(each)]
-    is_named = name in {each.metadata.name for each in found}
-    item = match_one(found if is_named else usable, name, resource_type.name)
-    if _is_for_clusters(item):
-        raise Unusable(f"The image {name} is for cluster nodes: choose one without Kubernetes.")
-    return str(item.metadata.id)
-
-
-def _is_for_clusters(item: object) -> bool:
-    """Tell whether an image is for cluster nodes, so that no instance can be created from it."""
-    return "kubernetes" in getattr(getattr(item, "spec", None), "software_versions", {})
+    return str(match_one(found, name, resource_type.name).metadata.id)
 
 
 async def find_offer(

@@ -15,7 +15,7 @@ import structlog
 
 from remuda.access.principal import Context, requester_of
 from remuda.cloudinit.user_data import check_user_data, read_user_data
-from remuda.compute.catalogue import is_for_instances, usable_flavors
+from remuda.compute.catalogue import usable_flavors
 from remuda.compute.instances import rules
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
 from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
@@ -100,9 +100,9 @@ def find_flavor(flavors: Iterable[FlavorRead], flavor: str) -> FlavorRead:
 
 
 def find_image(images: Iterable[ImageRead], image: str) -> ImageRead:
-    """Return an image for instances, in any state."""
+    """Return an image of the region, in any state."""
     for each in images:
-        if each.metadata.id == image and is_for_instances(each):
+        if each.metadata.id == image:
             return each
     raise Malformed("requested image does not exist or is not accessible")
 
