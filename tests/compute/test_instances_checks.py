@@ -31,7 +31,7 @@ def test_m04_what_fits_fits() -> None:
             image(architecture="aarch64"),
             "image architecture aarch64 is not compatible with flavor architecture x86_64",
         ),
-        (flavor(disk=42), image(size_gib=41), "flavor disk of 42 GB is too small for an image of 41 GiB"),
+        (flavor(disk=42), image(size_gib=41), "flavor disk of 40 GiB is too small for an image of 41 GiB"),
         (
             flavor(),
             image(virtualization="baremetal"),

@@ -51,12 +51,18 @@ async def find_offer(
 
 
 async def list_offers(
-    api: ScopedSession, resource_type: ResourceType[ResourceT], region: str | None, output: Format
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    region: str | None,
+    output: Format,
+    *,
+    is_sorted: bool = False,
 ) -> None:
-    """Print the flavors or images of a region, or of all regions."""
+    """Print the flavors or images of a region, or of all regions; in the order of the API if that is sorted."""
     found = await _all(api, resource_type, region)
     columns = _with_region(resource_type.columns, {id(each.item): each.region_name for each in found})
-    show_many([each.item for each in found], columns, output, empty=f"No {resource_type.name} found.")
+    empty = f"No {resource_type.name} found."
+    show_many([each.item for each in found], columns, output, empty=empty, is_sorted=is_sorted)
 
 
 async def show_offer(

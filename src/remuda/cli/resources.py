@@ -7,7 +7,6 @@ and types with the route tables.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from math import ceil
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from msgspec import UNSET
@@ -206,11 +205,6 @@ def _gpu(flavor: "FlavorRead") -> str:
     return "" if gpu is None else f"{gpu.physical_count} x {gpu.model}"
 
 
-def _disk(flavor: "FlavorRead") -> str:
-    # The API has whole GB, rounded down; disks have whole GiB, of which only the next one rounds down to that.
-    return f"{ceil(flavor.spec.disk * 10**9 / 2**30)} GiB"
-
-
 FLAVOR: "ResourceType[FlavorRead]" = ResourceType(
     name="flavor",
     service="region",
@@ -220,7 +214,7 @@ FLAVOR: "ResourceType[FlavorRead]" = ResourceType(
         **_NAME,
         "CPUS": lambda flavor: str(flavor.spec.cpus),
         "MEMORY": lambda flavor: f"{flavor.spec.memory} GiB",
-        "DISK": _disk,
+        "DISK": lambda flavor: f"{flavor.spec.disk_gib} GiB",
         "GPU": _gpu,
         "FREE": lambda flavor: _text(flavor.spec.free),
         **_ID,

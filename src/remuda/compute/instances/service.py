@@ -52,8 +52,6 @@ from remuda.resources.service import ProjectResourceService
 from remuda.service import RunBlocking
 from remuda.store.contract import Store
 
-_GB, _GIB = 10**9, 1 << 30
-
 
 @dataclass(frozen=True, slots=True)
 class InstanceOffer:
@@ -116,10 +114,9 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
         raise Malformed(
             f"image architecture {needs.architecture} is not compatible with flavor architecture {has.architecture}"
         )
-    # A flavor without a disk boots from a volume. On the wire a disk is in whole GB, rounded down: the most that it can
-    # have been is what counts, which is exact for disks of whole GiB, as images are.
-    if has.disk and (has.disk + 1) * _GB <= needs.size_gib * _GIB:
-        raise Malformed(f"flavor disk of {has.disk} GB is too small for an image of {needs.size_gib} GiB")
+    # A flavor without a disk boots from a volume.
+    if has.disk and has.disk_gib < needs.size_gib:
+        raise Malformed(f"flavor disk of {has.disk_gib} GiB is too small for an image of {needs.size_gib} GiB")
     runs_on = "baremetal" if has.baremetal else "virtualized"
     if needs.virtualization not in {"any", runs_on}:
         raise Malformed(f"image virtualization {needs.virtualization} is not compatible with a {runs_on} flavor")
