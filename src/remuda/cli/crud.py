@@ -26,7 +26,7 @@ from remuda.cli.output import (
     write,
 )
 from remuda.cli.progress import status_of, wait_until, wait_until_deleted
-from remuda.cli.resources import INSTANCE, NETWORK, REGION, SECURITY_GROUP, SSH_CA, ResourceType
+from remuda.cli.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, ResourceType
 from remuda.kernel.errors import Forbidden, RemudaError, Unusable
 from remuda.kernel.secrets import reveal
 
@@ -62,10 +62,11 @@ async def find_id(api: ScopedSession, resource_type: ResourceType[Any], name: st
 async def _find(
     api: ScopedSession, resource_type: ResourceType[Any], item_type: type[ResourceT], name: str, more: Query | None
 ) -> ResourceT:
-    scope = {} if resource_type is REGION else api.scope.query
+    scope = api.scope.query if resource_type.is_in_projects else {}
     query = None if is_id(name) else {**scope, **(more or {})}
     return await find_resource(
-        api.session, resource_type.service, resource_type.path, item_type, name, resource_type.name, query
+        *(api.session, resource_type.service, resource_type.path, item_type, name, resource_type.name, query),
+        paged=resource_type.is_in_projects,
     )
 
 
@@ -221,9 +222,12 @@ async def _names_of(
 
 
 async def _names(api: ScopedSession, resource_type: ResourceType[Any]) -> dict[str, str]:
-    query = None if resource_type is REGION else api.scope.query
+    is_paged = resource_type.is_in_projects
+    query = api.scope.query if is_paged else None
     try:
-        found = await api.session.list_all(resource_type.service, resource_type.path, NamedResource, query)
+        found = await api.session.list_all(
+            resource_type.service, resource_type.path, NamedResource, query, paged=is_paged
+        )
     except RemudaError:
         return {}
     return {each.metadata.id: each.metadata.name for each in found}

@@ -52,6 +52,8 @@ async def find_resource(
     name: str,
     type_name: str,
     query: Query | None = None,
+    *,
+    paged: bool = True,
 ) -> ResourceT:
     if is_id(name):
         try:
@@ -59,7 +61,7 @@ async def find_resource(
         except (NotFound, Malformed):
             message = f"The {type_name} {name} does not exist: check the id, and the login with remuda context list."
             raise Unusable(message) from None
-    return match_one(await session.list_all(service, path, item_type, query), name, type_name)
+    return match_one(await session.list_all(service, path, item_type, query, paged=paged), name, type_name)
 
 
 def _plural(noun: str) -> str:

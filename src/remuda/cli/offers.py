@@ -76,7 +76,7 @@ async def _all(
     api: ScopedSession, resource_type: ResourceType[ResourceT], region: str | None
 ) -> list[Offer[ResourceT]]:
     if region is None:
-        regions = await api.session.list_all(REGION.service, REGION.path, NamedResource)
+        regions = await api.session.list_all(REGION.service, REGION.path, NamedResource, paged=False)
     else:
         regions = [await find_named(api, REGION, region)]
     return [
