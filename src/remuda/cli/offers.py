@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
 from remuda.cli.crud import find_named
-from remuda.cli.lookup import NamedResource, ScopedSession, match_one
+from remuda.cli.lookup import ExistingResource, NamedResource, ScopedSession, match_one, reject_duplicate
 from remuda.cli.options import WaitOptions
 from remuda.cli.output import Columns, Format, ResourceT, show_many, show_one
 from remuda.cli.progress import wait_until
@@ -23,6 +23,13 @@ class Offer(Generic[ResourceT]):
     item: ResourceT
     region: str
     region_name: str
+
+
+async def reject_duplicate_image(api: ScopedSession, region: str, name: str) -> None:
+    """Raise Unusable if an image of the region has this name."""
+    path, query = IMAGE.path.format(regionID=region), {"organizationID": api.scope.organization or None}
+    found = await api.session.get(IMAGE.service, path, list[ExistingResource], query)
+    reject_duplicate(name, found, IMAGE.name)
 
 
 async def list_in_region(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str) -> list[ResourceT]:
