@@ -106,7 +106,7 @@ async def test_what_has_no_fault_is_answered(tmp_path: Path) -> None:
         assert [call.principal.subject for call in api.service.calls] == ["anna@example.com"] * 2
 
 
-async def test_unknown_query_parameters_are_rejected_for_people_and_accounts_and_ignored_for_services(
+async def test_unknown_query_parameters_are_rejected_for_users_and_accounts_and_ignored_for_services(
     tmp_path: Path,
 ) -> None:
     async with running(tmp_path) as api:

@@ -88,7 +88,7 @@ class TokenExchange:
         )
 
     async def _check_scope(self, access: AccessList, organization: str, project: str, *, is_home: bool) -> None:
-        """Raise OAuthError for a scope without rights; a service account's own organization needs none."""
+        """Raise OAuthError for a scope without permissions; a service account's own organization needs none."""
         if not organization:
             return
         inside = access.organizations.get(organization)
