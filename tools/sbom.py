@@ -102,7 +102,7 @@ def _component(name: str, hashes: Sequence[str]) -> Component:
         version=one.version,
         bom_ref=purl.to_string(),
         purl=purl,
-        description=one.metadata.json.get("summary"),
+        description=str(one.metadata.json.get("summary", "")),
         licenses=licenses_of(one.metadata),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each) for each in hashes],
     )
