@@ -58,6 +58,10 @@ OPERATOR_COMMANDS: Final[Sequence[str]] = (
 )
 OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
+    "user": (
+        "Suspend and resume users of the whole system.",
+        ("user_suspension:suspend", "user_suspension:resume", "user_suspension:suspended"),
+    ),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
     "sim": (
         "List and disrupt servers of simulated clouds.",
