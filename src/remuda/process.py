@@ -218,9 +218,10 @@ def _server(ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Moun
 async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, BoundSocket]]:
     randomness = SystemRandomness()
     data = DataDirectory(settings.data)
-    sealer = data.prepare(randomness)
+    sealer = data.prepare(randomness, now=SystemClock().now())
     store = open_store(data.store, kinds, sealer)
     try:
+        data.check_keys(sealer)
         listener = listen(settings.listen)
         with listener.socket, data.announced(f"http://{listener.address.reachable}", os.getpid()):
             yield (
