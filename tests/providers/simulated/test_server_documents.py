@@ -59,5 +59,5 @@ async def test_resealing_seals_what_an_old_key_or_none_has_sealed_and_nothing_tw
 
 
 def documents(connection: apsw.Connection) -> dict[str, bytes]:
-    found: dict[str, Any] = dict(connection.execute("SELECT id, document FROM servers"))  # type: ignore[arg-type]  # two columns
+    found: dict[str, Any] = dict(connection.execute("SELECT id, document FROM servers"))
     return found
