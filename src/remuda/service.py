@@ -2,13 +2,14 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from remuda.http.api import Api, ApiPorts, ApiSettings
+from remuda.http.audit import FindOwner
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
@@ -96,7 +97,14 @@ def operations_of(ports: ServicePorts, sagas: Sequence[AnyBoundSaga]) -> Operati
     )
 
 
-def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchPorts, *, url: str) -> ApiPorts:
+def api_ports(
+    ports: ServicePorts,
+    authenticator: Authenticator,
+    watches: WatchPorts,
+    *,
+    url: str,
+    owners: Mapping[str, FindOwner] | None = None,
+) -> ApiPorts:
     """Return the ports of a service's API; `url` is its address for clients."""
     return ApiPorts(
         authenticator=authenticator,
@@ -113,6 +121,7 @@ def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchP
             is_only_process=ports.is_only_process,
         ),
         watch=watches,
+        owners=owners or {},
         settings=replace(ports.api, url=url.rstrip("/")),
     )
 
@@ -144,7 +153,8 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.operations = operations_of(ports, self.sagas())
         self.services = self.build_services()
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s)
-        self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
+        prepared = api_ports(ports, authenticator, self.watches, url=url, owners=self.owners())
+        self.api = Api(self.table, self.services, prepared)
         self.running_controllers = {controller.name: controller for controller in self.controllers()}
         self._recovery = OperationRecovery(self.operations, is_only_process=ports.is_only_process)
         self._background = BackgroundTasks(ports.clock)
@@ -156,6 +166,10 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     @abstractmethod
     def build_services(self) -> ServicesT:
         """Return the service of each class that routes call."""
+
+    @abstractmethod
+    def owners(self) -> Mapping[str, FindOwner]:
+        """Return the functions that find the organization of the object that each path parameter names."""
 
     @abstractmethod
     def controllers(self) -> Sequence[Controller]:

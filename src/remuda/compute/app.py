@@ -1,6 +1,6 @@
 """Compute service: its route table, services, operations, controllers and background tasks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.compute import catalogue, policies, recovery
@@ -17,15 +17,18 @@ from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
+from remuda.compute.kinds import ComputeInstance, ProjectPolicy
 from remuda.compute.monitor.monitor import new_monitor
 from remuda.compute.monitor.orphans import orphan_guard
 from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery import ComputeRecovery
+from remuda.http.audit import FindOwner
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.reconcile.controller import Controller
 from remuda.resources import service_info
+from remuda.resources.owners import owner_by_label
 from remuda.resources.service_info import ServiceInfo
 from remuda.service import ServiceApp
 from remuda.store.background import BackgroundTask
@@ -103,6 +106,13 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
             ),
             recovery=ComputeRecovery(guards=guards),
         )
+
+    def owners(self) -> Mapping[str, FindOwner]:
+        store = self.ports.store
+        return {
+            "instanceID": owner_by_label(store, ComputeInstance, "instanceID"),
+            "projectID": owner_by_label(store, ProjectPolicy, "projectID"),  # the object is the policy of the project
+        }
 
     def controllers(self) -> Sequence[Controller]:
         return instance_controllers.controllers(self.ports)

@@ -230,9 +230,12 @@ class Table:
         """Return the action of a route on the object that its path names, as `stop` in `/instances/{id}/stop`, or "".
 
         A path with other methods or with paths below it is a collection rather than an action, and so is one whose POST
-        returns something and that belongs to no object.
+        returns something and that belongs to no object. A GET is an action if it reads nothing but a secret of the
+        object, as in `/instances/{id}/sshkey`.
         """
         parent, _, last = route.path.rpartition("/")
+        if route.method == "GET":
+            return last if route.has_secret and parent.endswith("}") and not last.startswith("{") else ""
         if route.method != "POST" or last.startswith("{"):
             return ""
         others = [each.path for each in self.routes if each is not route]

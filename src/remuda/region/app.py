@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from remuda.http.audit import FindOwner
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.providers.contract.provider import EventSubject
@@ -39,6 +40,7 @@ from remuda.region.networks import controller as network_controllers
 from remuda.region.networks import routes as networks
 from remuda.region.networks import sagas as network_sagas
 from remuda.region.networks.service import Networks
+from remuda.region.owners import owners_in_region
 from remuda.region.ports import RegionPorts
 from remuda.region.recovery import routes as recovery
 from remuda.region.recovery.service import Recovery
@@ -197,6 +199,9 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 guard=orphan_guard(ports.reconcile_ports),
             ),
         )
+
+    def owners(self) -> Mapping[str, FindOwner]:
+        return owners_in_region(self.ports.store, self.providers)
 
     def controllers(self) -> Sequence[Controller]:
         ports, providers = self.ports, self.providers
