@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from remuda.compute import catalogue, policies, recovery
 from remuda.compute.catalogue import Catalogue
@@ -17,11 +18,11 @@ from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
-from remuda.compute.kinds import ComputeInstance, ProjectPolicy
+from remuda.compute.kinds import ComputeInstance
 from remuda.compute.monitor.monitor import new_monitor
 from remuda.compute.monitor.orphans import orphan_guard
 from remuda.compute.policies import Policies
-from remuda.compute.ports import ComputePorts
+from remuda.compute.ports import ComputePorts, IdentityPort
 from remuda.compute.recovery import ComputeRecovery
 from remuda.http.audit import FindOwner
 from remuda.http.routes import Table
@@ -108,10 +109,9 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         )
 
     def owners(self) -> Mapping[str, FindOwner]:
-        store = self.ports.store
         return {
-            "instanceID": owner_by_label(store, ComputeInstance, "instanceID"),
-            "projectID": owner_by_label(store, ProjectPolicy, "projectID"),  # the object is the policy of the project
+            "instanceID": owner_by_label(self.ports.store, ComputeInstance, "instanceID"),
+            "projectID": partial(_owner_of_project, self.ports.identity),
         }
 
     def controllers(self) -> Sequence[Controller]:
@@ -125,3 +125,8 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         yield "network consumer", NetworkConsumer(self.ports).run
         yield "project consumer", ProjectConsumer(self.ports).run
         yield "monitor", monitor.run
+
+
+async def _owner_of_project(identity: IdentityPort, named: Mapping[str, str]) -> str | None:
+    organization = named["organizationID"]
+    return organization if await identity.has_project(organization, named["projectID"]) else None

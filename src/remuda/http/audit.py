@@ -27,7 +27,7 @@ import structlog
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import RemudaError
-from remuda.store.logs import Log, Record
+from remuda.store.logs import Log, Receipt, Record
 from remuda.version import release
 
 STREAM = "audit"
@@ -118,7 +118,7 @@ class Audit:
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
         self._principal, self._owners = principal, owners or {}
         self._body: Mapping[str, str] = {}
-        self._is_recorded = False
+        self._receipts: list[Receipt] = []
         self._written_in: str | None = None
 
     def note_body(self, named: Mapping[str, str]) -> None:
@@ -127,13 +127,15 @@ class Audit:
 
     def record_success(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the transaction that executes the request."""
-        self._is_recorded, self._written_in = True, organization
+        self._written_in = organization
         place = self._place_without_object() if organization is None else organization
-        return (self._record(AuditResult(self._success), AuditTarget(type=plural, id=name), place),)
+        record = self._record(AuditResult(self._success), AuditTarget(type=plural, id=name), place)
+        self._receipts.append(Receipt())
+        return (msgspec.structs.replace(record, receipt=self._receipts[-1]),)
 
     async def finish(self, status: int, target: AuditTarget | None = None, *, replayed: bool = False) -> None:
         """Store a record of the outcome, unless the write's transaction did so."""
-        if self._is_recorded and status < _FIRST_ERROR:
+        if status < _FIRST_ERROR and any(receipt.is_taken for receipt in self._receipts):
             return
         records = await self._records(AuditResult(status, replayed), target)
         try:
