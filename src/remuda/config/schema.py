@@ -313,6 +313,16 @@ class IdentityConfig(Section):
     refresh_token_lifetime: Annotated[
         timedelta, Description("Time after the login in which a session can be refreshed.", check_not_zero)
     ] = timedelta(days=90)
+    session_idle_limit: Annotated[
+        timedelta,
+        Description(
+            "Time after the last refresh in which a session can be refreshed; at least `access_token_lifetime`.",
+            check_not_zero,
+        ),
+    ] = timedelta(days=30)
+    browser_idle_limit: Annotated[
+        timedelta, Description("Time after its last use in which a login in a browser is valid.", check_not_zero)
+    ] = timedelta(hours=4)
     service_account_token_lifetime: Annotated[
         timedelta, Description("Lifetime of a service account's token.", check_not_zero)
     ] = timedelta(days=90)

@@ -71,6 +71,10 @@ class IdentitySettings:
     access_token_lifetime: timedelta = timedelta(hours=1)
     refresh_token_lifetime: timedelta = timedelta(days=90)
     """From the login, however often a session is refreshed."""
+    session_idle_limit: timedelta = timedelta(days=30)
+    """Time after its last refresh at which a session ends, but not before its access token expires."""
+    browser_idle_limit: timedelta = timedelta(hours=4)
+    """Time after its last use at which a login in a browser ends."""
     service_account_token_lifetime: timedelta = timedelta(days=90)
     code_lifetime: timedelta = timedelta(minutes=1)
     device_code_lifetime: timedelta = timedelta(minutes=10)

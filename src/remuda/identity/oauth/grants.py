@@ -76,7 +76,7 @@ class TokenGrants:
         used = await self.codes.use(code, ending=records.of_forced_end)
         user = await self._active_user(used.spec.user)
         try:
-            session, refresh = await self._begin(user, used, records, login=used.spec.login)
+            session, refresh = await self._begin(user, used, records)
         except AlreadyExists:  # begun by an earlier exchange of the same code
             await self.codes.end(used.name, ending=records.of_forced_end)
             raise OAuthError("invalid_grant", "code is used, expired or unknown: log in again") from None
@@ -126,7 +126,7 @@ class TokenGrants:
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
 
     async def _begin(
-        self, user: User, source: AuthorizationCode | DeviceGrant, records: TokenAudit, *, login: str = ""
+        self, user: User, source: AuthorizationCode | DeviceGrant, records: TokenAudit
     ) -> tuple[Session, RefreshToken]:
         """Begin the session of an authorization code or a device grant, whose client is authenticated."""
         spec, refresh = source.spec, self.sessions.new_refresh(code=source.name)
@@ -137,7 +137,7 @@ class TokenGrants:
             provider=spec.provider,
             authenticated=spec.authenticated,
             code=source.name,
-            login=login,
+            login=spec.login,
             refresh=refresh,
             log=await records.of_session(refresh.session, user=user.name, client=spec.client),
         )
