@@ -57,14 +57,19 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
     async def list_all(
         self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
     ) -> list[ResponseT]:
-        found: list[ResponseT] = []
+        return [item async for page in self.pages(service, path, item_type, query) for item in page]
+
+    async def pages(
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
+    ) -> AsyncGenerator[list[ResponseT]]:
+        """Yield the pages of a list."""
         parameters = {**(query or {}), "limit": _PAGE}
         while True:
             response = await self._exchange("GET", service, path, parameters)
             page: Any = list[item_type]  # type: ignore[valid-type]  # a type that is known when this runs
-            found += self._decoded(service, response.content, page)
+            yield self._decoded(service, response.content, page)
             if "x-continue" not in response.headers:
-                return found
+                return
             parameters["continue"] = response.headers["x-continue"]
 
     async def send(
