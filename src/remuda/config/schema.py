@@ -13,6 +13,7 @@ from remuda.config.fields import (
     Setting,
     check_email,
     check_gpu_vendor,
+    check_listen_address,
     check_name,
     check_network,
     check_not_zero,
@@ -26,6 +27,7 @@ from remuda.config.fields import (
     check_vlan,
     settings_of,
 )
+from remuda.http.server.exposition import DEFAULT_ADDRESS
 from remuda.http.server.server import ListenAddress
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
@@ -212,6 +214,24 @@ class ServerConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsConfig(Section):
+    """Settings of the metrics of the process."""
+
+    listen: Annotated[
+        str | None,
+        Description(
+            "HOST:PORT at which the metrics are served; empty for none. Port 0 chooses a free port.",
+            check_listen_address,
+            f"{DEFAULT_ADDRESS}, or a free port of that host while another process has this one",
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        Description("The file with the bearer token that readers of the metrics need.", shown="no token is needed"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectRolesConfig:
     """Roles that a user has everywhere."""
 
@@ -391,6 +411,7 @@ class Configuration(Section):
     """The whole configuration."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
     identity: IdentityConfig = field(default_factory=IdentityConfig)
     region: RegionConfig = field(default_factory=RegionConfig)
     compute: ComputeConfig = field(default_factory=ComputeConfig)

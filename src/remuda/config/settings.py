@@ -1,5 +1,6 @@
 """Conversion of the configuration into the settings of the process, identity, region and compute."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import pairwise
@@ -15,6 +16,7 @@ from remuda.config.schema import (
     ClusterNodeConfig,
     Configuration,
     IdentityProviderConfig,
+    MetricsConfig,
     PhysicalNetworkConfig,
     RegionConfig,
     ServerConfig,
@@ -24,6 +26,7 @@ from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.cors import Cors
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
@@ -214,6 +217,39 @@ def rate_limit(server: ServerConfig) -> RateLimit:
     return RateLimit(quota=server.rate_limit)
 
 
+_SHORTEST_TOKEN = 16
+_TOKEN = re.compile(r"[0-9A-Za-z._~+/-]+=*")
+
+
+def metrics_settings(section: MetricsConfig) -> MetricsSettings | None:
+    """Return the settings of the metrics, None if they are not served, or raise Misconfigured."""
+    token = None if section.token_file is None else _metrics_token(section.token_file)
+    if section.listen is None:
+        return MetricsSettings(takes_free_port=True, token=token)
+    if not section.listen:
+        return None
+    address = ListenAddress.parse(section.listen)
+    if token is None and not address.is_loopback:
+        remedy = "choose one such as 127.0.0.1:9464, or set metrics.token_file"
+        raise Misconfigured((f"metrics.listen can be reached by other machines without a token: {remedy}.",))
+    return MetricsSettings(listen=address, token=token)
+
+
+def _metrics_token(path: Path) -> Secret:
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        cause = getattr(error, "strerror", None) or "it is not text"
+        problem = f"metrics.token_file cannot be read from {path} ({cause}): name a file with the token alone."
+        raise Misconfigured((problem,)) from None
+    if len(token) < _SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
+        problem = f"metrics.token_file has no bearer token in {path}: write one of at least {_SHORTEST_TOKEN}"
+        raise Misconfigured(
+            (f"{problem} letters, digits, dots, dashes and underscores, such as of openssl rand -hex 32.",)
+        )
+    return Secret(token)
+
+
 def identity_settings(configuration: Configuration, *, url: str) -> IdentitySettings:
     """Return identity's settings, in a process that clients reach at `url`. The first user is an administrator."""
     section = configuration.identity
@@ -239,6 +275,7 @@ def check(configuration: Configuration) -> None:
     server = configuration.server
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
+    metrics_settings(configuration.metrics)
     try:
         settings = identity_settings(configuration, url=url)
         Bindings(settings)

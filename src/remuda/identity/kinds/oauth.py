@@ -59,7 +59,9 @@ class OAuth2ClientSpec(StoredStruct, frozen=True):
     login_uri: str = ""
     error_uri: str = ""
     is_public: bool = False
-    """It has no secret, and PKCE is required."""
+    """It has no secret."""
+    is_challenge_optional: bool = False
+    """Its authorization requests need no code challenge (PKCE). Never of a public client."""
     public_key: str = ""
     """PEM key that verifies the client's assertions."""
     secret_hash: str = ""

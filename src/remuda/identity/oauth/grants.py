@@ -1,8 +1,8 @@
 """Grants of the token endpoint.
 
 The client authenticates first. A code, refresh token or device code is valid only for the client that it was issued to.
-PKCE is required of public clients, and of every request that began with a code challenge. Requested scopes that are not
-in `SCOPES` are ignored.
+PKCE is required, except of a confidential client that was registered without; a request that began with a code
+challenge ends with its verifier in any case. Requested scopes that are not in `SCOPES` are ignored.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.audit import TOKEN, TokenAudit
-from remuda.identity.oauth.clients import Clients, OAuthClientCredentials
+from remuda.identity.oauth.clients import Clients, OAuthClientCredentials, needs_challenge
 from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
 from remuda.identity.settings import IdentitySettings
@@ -225,7 +225,7 @@ def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) 
         )
     verifier = form.code_verifier.reveal() if form.code_verifier is not None else ""
     if not spec.challenge:
-        if client.spec.is_public or verifier:
+        if needs_challenge(client) or verifier:
             raise OAuthError("invalid_client", "the authorization request had no code_challenge: send one")
         return
     if not verifier or not hmac.compare_digest(s256(verifier), spec.challenge):
