@@ -1,8 +1,8 @@
 """Hash chain of the audit file: each line is authenticated together with the one before it.
 
 A line is a JSON object whose last field is `mac`: the HMAC-SHA-256, in hexadecimal, of all bytes of the line before it.
-Among them is `previous`, the MAC of the line before, and `sequence`, which counts the lines from 1 over all files. So
-whoever lacks the key cannot change, insert, remove or reorder lines without being found. The key is derived from the
+Among them is `previous`, the MAC of the line before, and `sequence`, which counts the lines from 1 over all files. So a
+writer without the key cannot change, insert, remove or reorder lines without being found. The key is derived from the
 root of the sealing keys, which no rotation changes.
 
 Lines at the end can be removed without breaking the chain. The head, kept in the data directory, says how far the
@@ -23,7 +23,7 @@ from remuda.kernel.sealing import Sealer
 from remuda.store.logs import StreamEntry
 
 GENESIS = "0" * 64
-"""What the first line has as the MAC of the one before it."""
+"""MAC of the line before the first one."""
 _PURPOSE = "audit chain"
 _MAC_LENGTH = 64
 _MARK = b',"mac":"'

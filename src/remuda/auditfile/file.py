@@ -2,8 +2,8 @@
 
 An append writes whole lines, flushes them (`fsync`), and then writes the head. So after a crash the file can be ahead
 of the head, never behind it: the head is corrected from the last line, and a line that was written in part is removed.
-If the file is behind the head, or its last line is not authentic, somebody has changed it: the chain continues from the
-head, so that the verification finds what is missing.
+If the file is behind the head, or its last line is not authentic, it was changed by another program: the chain
+continues from the head, so that the verification finds what is missing.
 
 The file is opened for each append. An operator rotates it by renaming it; the next append creates a new one, which
 continues the chain.
@@ -78,7 +78,7 @@ class AuditFile:
         return end
 
     def _check_unchanged(self, file: int) -> None:
-        """Raise Unavailable if somebody else has written to the file. A new one, after a rotation, is empty."""
+        """Raise Unavailable if another program has written to the file. A new one, after a rotation, is empty."""
         found = os.fstat(file)
         if found.st_size and self._seen != _Seen(found.st_ino, found.st_size):
             raise Unavailable(f"The audit file {self._path} was changed by another program.")

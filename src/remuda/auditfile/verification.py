@@ -9,7 +9,7 @@ from remuda.kernel.errors import Invalid
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class IntactLines:
     """The sequences of the first and the last line of files in which nothing is wrong; both 0 if there is none."""
 
     first: int
@@ -30,7 +30,7 @@ class BadLine:
         return f"{self.file}:{self.number}: {self.problem}"
 
 
-def verify(chain: Chain, files: Sequence[Path], head: Link | None) -> Verified | BadLine:
+def verify(chain: Chain, files: Sequence[Path], head: Link | None) -> IntactLines | BadLine:
     """Verify files, the oldest first. With a head, the last one must reach it."""
     first, end, at = 0, Link(), BadLine(files[-1], 0, "")
     is_partial = False
@@ -50,7 +50,7 @@ def verify(chain: Chain, files: Sequence[Path], head: Link | None) -> Verified |
     if head is not None and end.sequence < head.sequence:
         problem = f"{_records(end.sequence + 1, head.sequence)} cut off at the end"
         return BadLine(at.file, at.number + (not is_partial), problem)
-    return Verified(first, end.sequence, is_partial)
+    return IntactLines(first, end.sequence, is_partial)
 
 
 def _problem(line: ChainLine, end: Link) -> str:

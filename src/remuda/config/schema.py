@@ -402,7 +402,8 @@ class AuditConfig(Section):
     """Settings of the audit."""
 
     file: Annotated[
-        Path | None, Description("The file to which audit records are appended, in an existing directory.")
+        Path | None,
+        Description("The file to which audit records are appended, in an existing directory.", shown="no file"),
     ] = None
 
 

@@ -9,7 +9,7 @@ a service records what matters, such as a login, with `audit_record`. A read is 
 a secret, such as a private key.
 
 Records are in the log stream `audit`. Their subject is `organization/<id>` or `system`. A request about an object that
-exists is recorded in the organization of that object, whoever the caller is: of the object that the path names, else
+exists is recorded in the organization of that object, for every caller: of the object that the path names, else
 of the network that the body names. Any other is recorded in the organization that path or body name, if the caller has
 access to it, else in the paying one, else in the caller's only one, else in `system`. On a route of the scope
 `everywhere` the last two do not count.
@@ -128,8 +128,8 @@ class Audit:
     def record_success(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the transaction that executes the request."""
         self._written_in = organization
-        place = self._place_without_object() if organization is None else organization
-        record = self._record(AuditResult(self._success), AuditTarget(type=plural, id=name), place)
+        found = self._organization_without_object() if organization is None else organization
+        record = self._record(AuditResult(self._success), AuditTarget(type=plural, id=name), found)
         self._receipts.append(Receipt())
         return (msgspec.structs.replace(record, receipt=self._receipts[-1]),)
 
@@ -153,7 +153,7 @@ class Audit:
         if self._written_in is not None:
             return [self._record(result, about, self._written_in)]
         named, owner = await self._owner()
-        usual = await self._existing_place()
+        usual = await self._existing_organization()
         if owner is None:
             return [self._record(result, about, usual)]
         if not has_access(who, owner):
@@ -205,7 +205,7 @@ class Audit:
             return None
         return next((name for name in reversed(tuple(self._path)) if name in self._owners), None)
 
-    def _place_without_object(self) -> str | None:
+    def _organization_without_object(self) -> str | None:
         """Return the organization of a request about no object. A path or body may name any organization."""
         who = self._principal
         named = self._path.get(_ORGANIZATION) or self._body.get(_ORGANIZATION)
@@ -216,10 +216,10 @@ class Audit:
         only = who.organizations[0] if len(who.organizations) == 1 else None
         return who.organization or only
 
-    async def _existing_place(self) -> str | None:
+    async def _existing_organization(self) -> str | None:
         """Return the same, or None if no such organization exists, as far as this service knows."""
-        place, find = self._place_without_object(), self._owners.get(_ORGANIZATION)
-        return place if place is None or find is None else await _found_by(find, {_ORGANIZATION: place})
+        named, find = self._organization_without_object(), self._owners.get(_ORGANIZATION)
+        return named if named is None or find is None else await _found_by(find, {_ORGANIZATION: named})
 
 
 async def _found_by(find: FindOwner, named: Mapping[str, str]) -> str | None:

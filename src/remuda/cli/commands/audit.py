@@ -7,7 +7,7 @@ import msgspec
 from cyclopts import Parameter
 
 from remuda.auditfile.chain import Chain
-from remuda.auditfile.verification import BadLine, Verified
+from remuda.auditfile.verification import BadLine, IntactLines
 from remuda.auditfile.verification import verify as verify_files
 from remuda.cli.commands.config import load_configuration
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
@@ -82,7 +82,7 @@ def verify(
     echo(_summary(found))
 
 
-def _summary(found: Verified) -> str:
+def _summary(found: IntactLines) -> str:
     if not found.last:
         return "The files have no records."
     partial = " The last line is not complete: it is being written, or a crash has interrupted it."
