@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from remuda.auditfile.chain import Chain
@@ -48,7 +49,7 @@ def write(data: DataDirectory, path: Path, count: int) -> None:
     end = file.recover()
     now = SystemClock().now()
     entries = [
-        StreamEntry(position=end.position + number, subject="system", time=now, data=json.dumps({"n": number}).encode())
+        StreamEntry(position=end.position + number, subject="system", time=now, data=msgspec.Raw(b"{}"))
         for number in range(1, count + 1)
     ]
     file.append(end, entries)
