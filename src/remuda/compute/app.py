@@ -31,7 +31,7 @@ from remuda.reconcile.controller import Controller
 from remuda.resources import service_info
 from remuda.resources.owners import owner_by_label
 from remuda.resources.service_info import ServiceInfo
-from remuda.service import ServiceApp
+from remuda.service import DocumentChecks, ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
 
@@ -86,7 +86,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
             identity=identity,
             region=region,
             operations=operations,
-            run_blocking=ports.run_blocking,
+            documents=DocumentChecks(ports.run_blocking),
         )
         matches = ServerLookup.create(region, ports.metrics)
         guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)

@@ -54,7 +54,7 @@ from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.resources import service_info
 from remuda.resources.service_info import ServiceInfo
-from remuda.service import ServiceApp
+from remuda.service import DocumentChecks, ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
 
@@ -163,7 +163,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             networks=networks,
             groups=groups,
             authorities=authorities,
-            run_blocking=ports.run_blocking,
+            documents=DocumentChecks(ports.run_blocking),
         )
         observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(
