@@ -59,7 +59,7 @@ def test_m27_a_check_that_does_not_end_costs_a_slot_and_every_request_ends_with_
 async def test_a_check_has_its_result_or_its_error() -> None:
     checks = DocumentChecks(run_inline)
     assert await checks.run("spec.userData", lambda: "read") == "read"
-    with pytest.raises(Invalid, match="spec.userData is bad: send a good one"):
+    with pytest.raises(Invalid, match=r"spec\.userData is bad: send a good one"):
         await checks.run("spec.userData", fail)
     with pytest.raises(TimeoutError):  # of the check itself, which is not the deadline
         await checks.run("spec.userData", time_out)
