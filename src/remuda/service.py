@@ -15,6 +15,7 @@ from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.http.watch import HEARTBEAT_S, WatchPorts
+from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
@@ -105,6 +106,8 @@ class ServicePorts:
     run_blocking: RunBlocking = in_thread
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process begins to stop, so that streams end."""
+    watch_slots: WatchSlots = field(default_factory=WatchSlots)
+    """The slots of open watches, which the services of a process share."""
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
@@ -190,7 +193,9 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.ports = ports
         self.operations = operations_of(ports, self.sagas())
         self.services = self.build_services()
-        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s)
+        self.watches = WatchPorts(
+            clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s, slots=ports.watch_slots
+        )
         prepared = api_ports(ports, authenticator, self.watches, url=url, owners=self.owners())
         self.api = Api(self.table, self.services, prepared)
         self.running_controllers = {controller.name: controller for controller in self.controllers()}
