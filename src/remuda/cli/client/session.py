@@ -55,15 +55,16 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
         return self._decoded(service, response.content, response_type), response.headers.get("etag", "")
 
     async def list_all(
-        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None, *, paged: bool = True
     ) -> list[ResponseT]:
-        return [item async for page in self.pages(service, path, item_type, query) for item in page]
+        """Return all items of a list, page by page if it has pages."""
+        return [item async for page in self.pages(service, path, item_type, query, paged=paged) for item in page]
 
     async def pages(
-        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None, *, paged: bool = True
     ) -> AsyncGenerator[list[ResponseT]]:
-        """Yield the pages of a list."""
-        parameters = {**(query or {}), "limit": _PAGE}
+        """Yield the pages of a list, which is one if it has none."""
+        parameters = {**(query or {}), **({"limit": _PAGE} if paged else {})}
         while True:
             response = await self._exchange("GET", service, path, parameters)
             page: Any = list[item_type]  # type: ignore[valid-type]  # a type that is known when this runs
