@@ -241,8 +241,6 @@ class Api:
         inbound.values = endpoint.normalized(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
         principal = await self._principal(inbound)
-        if scope["query_string"]:
-            endpoint.check_query(scope["query_string"], principal)
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
@@ -309,7 +307,12 @@ class Api:
             owners=self._ports.owners,
         )
 
+    def _check_query(self, inbound: InboundRequest, principal: Principal) -> None:
+        if query := inbound.scope["query_string"]:
+            inbound.endpoint.check_query(query, principal)
+
     async def _read(self, inbound: InboundRequest, principal: Principal) -> Response:
+        self._check_query(inbound, principal)
         # A read creates nothing, so its operation needs no id of its own.
         trace_id, caller = inbound.observation.trace_id, inbound.endpoint.with_payer(principal, inbound.values)
         context = Context(principal=caller, operation=trace_id, trace_id=trace_id)
@@ -317,6 +320,7 @@ class Api:
 
     async def _execute(self, inbound: InboundRequest, principal: Principal, audit: Audit) -> Response:
         endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.observation.trace_id
+        self._check_query(inbound, principal)
         raw = b""
         if endpoint.has_body:
             sent = inbound.scope["headers"]

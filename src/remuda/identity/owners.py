@@ -24,7 +24,7 @@ _KINDS: Mapping[str, type[Resource]] = {
 
 
 def owners_in_identity(store: Store) -> Mapping[str, FindOwner]:
-    """Return a function for each path parameter of identity that names an object; OAuth 2 clients have no owner."""
+    """Return a function for each path parameter of identity that names an object. Clients and suspensions have none."""
 
     async def existing(named: Mapping[str, str]) -> str | None:
         organization = named["organizationID"]
@@ -33,5 +33,6 @@ def owners_in_identity(store: Store) -> Mapping[str, FindOwner]:
     return {
         **{name: owner_by_label(store, kind, name) for name, kind in _KINDS.items()},
         "clientID": no_owner,
+        "suspensionID": no_owner,
         "organizationID": existing,
     }
