@@ -21,7 +21,14 @@ from remuda.app.services import (
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config.schema import Configuration
-from remuda.config.settings import catalogues, compute_settings, connection_limits, public_url, region_settings
+from remuda.config.settings import (
+    catalogues,
+    compute_settings,
+    connection_limits,
+    metrics_settings,
+    public_url,
+    region_settings,
+)
 from remuda.http.cors import Cors
 from remuda.http.routes import Table
 from remuda.http.server.health import PROCESS, Mounted
@@ -36,7 +43,7 @@ from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
-from remuda.store.kinds import Registry
+from remuda.store.kinds import ObjectLimits, Registry
 
 __all__ = [
     "COMPUTE_PREFIX",
@@ -64,8 +71,9 @@ class Published:
     table: Table
 
 
-def registry() -> Registry:
-    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD])
+def registry(limits: ObjectLimits | None = None) -> Registry:
+    """Return the kinds of all services. Commands that repair a store need no limits of their numbers of objects."""
+    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD], limits=limits)
 
 
 def tables() -> Mapping[str, Published]:
@@ -81,7 +89,14 @@ def tables() -> Mapping[str, Published]:
 def settings(configuration: Configuration) -> Settings:
     server = configuration.server
     limits, cors = connection_limits(server), Cors(server.cors_origins)
-    return Settings(data=server.data, listen=server.listen, connection_limits=limits, cors=cors)
+    return Settings(
+        data=server.data,
+        listen=server.listen,
+        connection_limits=limits,
+        watches=server.watches,
+        cors=cors,
+        metrics=metrics_settings(configuration.metrics),
+    )
 
 
 def services(configuration: Configuration, messages: StartMessages) -> Services:

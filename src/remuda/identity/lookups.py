@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import OrganizationUser, User
-from remuda.resources.conventions import USER, organization_of
+from remuda.resources.conventions import NAME, USER, organization_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -20,3 +21,9 @@ async def audited_organizations(store: Store, user: User) -> Sequence[str]:
     """Return the organizations, at most 20, whose audit log has the actions of a user."""
     found = (await store.list(OrganizationUser, labels={USER: user.name}, limit=_MAX_ORGANIZATIONS)).items
     return [organization_of(each) for each in found if each.spec.state == "active"]
+
+
+async def organization_names(store: Store, user: User) -> Sequence[str]:
+    """Return the names of the organizations, at most 20, that a user is an active member of."""
+    found = [await find(store, Organization, each) for each in await audited_organizations(store, user)]
+    return [each.metadata.labels[NAME] for each in found if each is not None and NAME in each.metadata.labels]

@@ -33,9 +33,10 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import Invalid, Malformed, TooMany
 from remuda.kernel.ids import random_id
+from remuda.kernel.locks import KeyedLock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import KeyedLock, create_once, find, retry_on_conflict
+from remuda.resources.crud import create_once, find, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

@@ -118,5 +118,5 @@ class SecondFactors(Resource, frozen=True):
     spec: SecondFactorsSpec = SecondFactorsSpec()
 
 
-SECOND_FACTORS = remuda_kind(SecondFactors, "secondfactors")
+SECOND_FACTORS = remuda_kind(SecondFactors, "secondfactors", uncounted="one for each user")
 """Second factors, owned by their user."""

@@ -1,7 +1,7 @@
 """Stored providers, clients, passwords, authorization codes, device grants and browser logins."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
@@ -60,7 +60,9 @@ class OAuth2ClientSpec(StoredStruct, frozen=True):
     login_uri: str = ""
     error_uri: str = ""
     is_public: bool = False
-    """It has no secret, and PKCE is required."""
+    """It has no secret."""
+    is_challenge_optional: bool = False
+    """Its authorization requests need no code challenge (PKCE). Never of a public client."""
     public_key: str = ""
     """PEM key that verifies the client's assertions."""
     secret_hash: str = ""
@@ -140,6 +142,8 @@ class DeviceGrantSpec(StoredStruct, frozen=True):
     authenticated: datetime | None = None
     expires: datetime | None = None
     interval_s: int = 5
+    login: str = ""
+    """Browser login that approved it: the resulting session ends with it."""
     methods: tuple[AuthenticationMethod, ...] = ()
     """Methods by which we authenticated the user; none of a provider's."""
 
@@ -173,30 +177,40 @@ def _of_platform(provider: OAuth2Provider) -> Iterator[str]:
 OAUTH2_PROVIDER = shared_kind(
     OAuth2Provider,
     "oauth2providers",
+    counted_in=ORGANIZATION,
     indexes=(Index(name="platform", values=_of_platform),),
     columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
 )
 """Providers, found by the label of their organization; global ones by the index `platform`, as `login` if identity is a
 client there, and all of them as `yes`."""
 
-OAUTH2_CLIENT = shared_kind(OAuth2Client, "oauth2clients", columns={"Redirect URI": ".spec.redirectUri"})
+OAUTH2_CLIENT = shared_kind(
+    OAuth2Client,
+    "oauth2clients",
+    uncounted="created by platform administrators",
+    columns={"Redirect URI": ".spec.redirectUri"},
+)
 
 PASSWORD = remuda_kind(
     Password,
     "passwords",
+    uncounted="one for each user",
     indexes=(Index(name="link", values=lambda each: [each.spec.reset_hash] if each.spec.reset_hash else []),),
 )
 """Passwords, found by the link that sets them."""
 
-AUTHORIZATION_CODE = remuda_kind(AuthorizationCode, "authorizationcodes")
+AUTHORIZATION_CODE = remuda_kind(AuthorizationCode, "authorizationcodes", uncounted="removed when it has expired")
 """Authorization codes, which live for a minute."""
 
 DEVICE_GRANT = remuda_kind(
-    DeviceGrant, "devicegrants", indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),)
+    DeviceGrant,
+    "devicegrants",
+    uncounted="removed when it has expired",
+    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
 )
 """Device grants, found by their user code."""
 
-USED_ASSERTION = remuda_kind(UsedAssertion, "usedassertions")
+USED_ASSERTION = remuda_kind(UsedAssertion, "usedassertions", uncounted="removed when it has expired")
 """Used assertions, until they expire."""
 
 
@@ -213,6 +227,8 @@ class BrowserLoginSpec(StoredStruct, frozen=True):
     expires: datetime | None = None
     ended: datetime | None = None
     """Time of the logout. It is deleted when every session of it has ended, too."""
+    used: datetime | None = None
+    """Time of its last use, to within a part of the idle limit; None if that is its authentication."""
     methods: tuple[AuthenticationMethod, ...] = ()
     """Methods by which we authenticated the user; none of a provider's."""
     is_declined: bool = False
@@ -225,6 +241,11 @@ class BrowserLoginSpec(StoredStruct, frozen=True):
     def is_good(self, now: datetime) -> bool:
         return self.ended is None and self.expires is not None and now < self.expires
 
+    def end_time(self, idle_limit: timedelta) -> datetime | None:
+        """Return when it ends by itself: at its idle limit or its expiry, whichever is first."""
+        used = self.used or self.authenticated
+        return self.expires if self.expires is None or used is None else min(self.expires, used + idle_limit)
+
 
 class BrowserLogin(Resource, frozen=True):
     """Login of one browser. A label names the user."""
@@ -235,6 +256,7 @@ class BrowserLogin(Resource, frozen=True):
 BROWSER_LOGIN = remuda_kind(
     BrowserLogin,
     "browserlogins",
+    uncounted="removed when it has expired",
     indexes=(Index(name="cookie", values=lambda login: [login.spec.cookie_hash]),),
     columns={"User": ".spec.user"},
 )

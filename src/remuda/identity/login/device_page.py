@@ -67,6 +67,7 @@ class DevicePage(BrowserPages):
                 authenticated=login.authenticated,
                 provider=login.provider,
                 methods=login.methods,
+                login=current.login.name,
                 log=await self.records.succeeded(request, current.user),
             )
             message = ("The device is connected", "Return to your device, which continues automatically.")

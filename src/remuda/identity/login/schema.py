@@ -91,11 +91,12 @@ class FactorsForm(Parameters, frozen=True):
 
 
 class AccountForm(Parameters, frozen=True):
-    """Session or browser login to end, by its id."""
+    """Session or browser login to end, by its id, or all of them."""
 
     state: _Sealed
     session: _Name = ""
     login: _Name = ""
+    everywhere: _Name = ""
 
 
 class LogoutRequest(Parameters, frozen=True):

@@ -166,12 +166,13 @@ class DeviceGrants:
         authenticated: datetime | None = None,
         provider: str = "",
         methods: tuple[AuthenticationMethod, ...] = (),
+        login: str = "",
         log: Sequence[Record] = (),
     ) -> bool:
-        """Approve the device for this user, by id; return whether a grant was pending."""
+        """Approve the device for this user, by id, in a browser login; return whether a grant was pending."""
         when = authenticated or self.clock.now()
         decision = {"user": user, "authenticated": when, "provider": provider, "methods": methods}
-        return await self._decide(user_code, log, **decision)
+        return await self._decide(user_code, log, login=login, **decision)
 
     async def deny(self, user_code: str, *, log: Sequence[Record] = ()) -> bool:
         """Deny the device; return whether a grant was pending."""
