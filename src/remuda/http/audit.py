@@ -269,7 +269,7 @@ def _stored(record: AuditRecord, subject: str) -> Record:
 
 def has_access(who: Principal, organization: str) -> bool:
     """Return whether a caller belongs to an organization or has permissions everywhere."""
-    known = (who.organization, *who.organizations, *who.access.organizations)
+    known = (who.organization, *who.organizations, *who.closed, *who.access.organizations)
     return bool(who.access.everywhere) or organization in known
 
 
