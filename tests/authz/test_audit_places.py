@@ -162,7 +162,7 @@ async def places_of(log: StreamReader, table: Table, row: Row, after: int) -> li
         after = page.reached
 
 
-ELSEWHERE = frozenset({"create_organization", "create_password_link"})
+ELSEWHERE = frozenset({"create_organization", "create_password_link", "reset_second_factors"})
 """What is recorded, if it succeeds, in a new organization, or in all organizations of a user."""
 
 
