@@ -129,7 +129,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "closing": process.closing,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
-        "api": api_settings(server),
+        "api": api_settings(server, process.client_authorities),
     }
 
 

@@ -18,13 +18,17 @@ from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 
+SPARE_CONNECTIONS = 64
+"""Number of connections beyond the limit that get an error response before they are closed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
     """Limits of a connection, which an operator may set."""
 
     head_s: float = 10.0
-    """Time for a request's head to be complete, from its first byte or the start of the connection."""
+    """Time for a request's head to be complete, from its first byte or the start of the connection; and for a TLS
+    handshake."""
     head_bytes: int = 64 * 1024
     headers: int = 100
     body_stall_s: float = 30.0
@@ -92,6 +96,11 @@ class ConnectionReaper:
         self.all_closed = asyncio.Event()
         """Set when the last connection ends."""
         self._randomness = randomness
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many connections that a further one does not even get an error response."""
+        return len(self.connections) >= self.limits.connections + SPARE_CONNECTIONS
 
     def sweep(self, now: float) -> None:
         """Close the connections whose deadline has passed."""
