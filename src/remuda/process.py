@@ -48,6 +48,7 @@ from remuda.http.server.registry import process_registry, show_server
 from remuda.http.server.self_signed import prepare_self_signed
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
 from remuda.http.server.tls import ServerTls, TlsSettings, WatchedFiles
+from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
@@ -137,6 +138,8 @@ class Settings:
     client_ca_file: Path | None = None
     """File of these authorities, which are replaced when it changes."""
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    watches: int = 5_000
+    """Largest number of open watches."""
     cors: Cors = field(default_factory=Cors)
     metrics: MetricsSettings | None = None
     """None if the metrics are not served."""
@@ -172,6 +175,8 @@ class ProcessPorts:
     """The address of the process once the services have started."""
     data: DataDirectory
     client_authorities: ClientAuthorities | None = None
+    watch_slots: WatchSlots = field(default_factory=WatchSlots)
+    """The slots of open watches, which all services share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,13 +327,15 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
     store = open_store(data.store, kinds, sealer)
     try:
         with _listening(settings) as listeners, _announced(data, settings, listeners):
+            metrics = process_registry(store)
             yield (
                 ProcessPorts(
                     store=store,
                     clock=clock,
                     randomness=randomness,
                     sealer=sealer,
-                    metrics=process_registry(store),
+                    metrics=metrics,
+                    watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
                     data=data,

@@ -22,6 +22,7 @@ from remuda.config.schema import Configuration, ServerConfig
 from remuda.config.settings import api_settings, bootstrap_settings, identity_settings, rate_limit
 from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.asgi import ASGIApp
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
@@ -127,6 +128,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "metrics": process.metrics,
         "operation_metrics": metrics.operations,
         "closing": process.closing,
+        "watch_slots": process.watch_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "api": api_settings(server, process.client_authorities),
@@ -249,6 +251,7 @@ def console_in_front(
         instances=instances,
         watch=compute.watches,
         limiter=RateLimiter(rate_limit(server), process.clock),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
     )
     return lambda pages: Console(ports, pages)
 

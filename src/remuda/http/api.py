@@ -36,6 +36,7 @@ from remuda.http.request import (
     NO_HEADERS,
     InboundRequest,
     Observation,
+    network_of,
     read_body,
     read_declared,
     read_header,
@@ -176,7 +177,12 @@ async def _watch(
         return await run_with_timeout(ports.settings.time_limit_s, authentication)
 
     return await watch_response(
-        collection, last_event_id=last_event_id, principal=principal, renew=renew, ports=ports.watch
+        collection,
+        last_event_id=last_event_id,
+        principal=principal,
+        address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
+        renew=renew,
+        ports=ports.watch,
     )
 
 

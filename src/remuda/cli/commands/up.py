@@ -11,6 +11,7 @@ from remuda.app import StartMessages, registry, services, settings
 from remuda.cli.commands.config import load_configuration
 from remuda.cli.options import Flag
 from remuda.cli.output import echo
+from remuda.config.object_limits import object_limits
 from remuda.config.reach import own_url
 from remuda.config.settings import check
 from remuda.datadir import DataDirectory
@@ -76,7 +77,8 @@ def up(
     begin = services(
         configuration, StartMessages(first_login=_announce_first_start, credentials_lost=_credentials_lost)
     )
-    running = run(settings(configuration), announce=announce, services=begin, kinds=registry())
+    kinds = registry(object_limits(configuration.server))
+    running = run(settings(configuration), announce=announce, services=begin, kinds=kinds)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)
 

@@ -8,18 +8,16 @@ application takes does not count. Deadlines are numbers, compared by one periodi
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
 from remuda.http.errors import error_response
+from remuda.http.server.connection_slots import AdmittedConnection, ConnectionSlots, HostSet
 from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
-
-SPARE_CONNECTIONS = 64
-"""Number of connections beyond the limit that get an error response before they are closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,9 @@ class ConnectionLimits:
     linger_s: float = 2.0
     """Time for the client to read an error before its connection is closed."""
     connections: int = 10_000
-    """Largest number of open connections; further ones get 503."""
+    """Largest number of open connections; further ones get 503. One address has at most half of them."""
+    forwarding: HostSet = field(default=(), compare=False)
+    """Addresses of proxies, which may open any number of connections."""
     pipelined: int = 16
 
 
@@ -75,7 +75,7 @@ class Progress:
         return now > self._deadline
 
 
-class ReapedConnection(Protocol):
+class ReapedConnection(AdmittedConnection, Protocol):
     """A connection, as the reaper sees it."""
 
     def check(self, now: float) -> None:
@@ -93,14 +93,10 @@ class ConnectionReaper:
         """Time of the last sweep."""
         self.is_stopping = False
         self.connections: set[ReapedConnection] = set()
+        self.slots = ConnectionSlots(limits.connections, exempt=limits.forwarding)
         self.all_closed = asyncio.Event()
         """Set when the last connection ends."""
         self._randomness = randomness
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are so many connections that a further one does not even get an error response."""
-        return len(self.connections) >= self.limits.connections + SPARE_CONNECTIONS
 
     def sweep(self, now: float) -> None:
         """Close the connections whose deadline has passed."""
@@ -110,6 +106,7 @@ class ConnectionReaper:
 
     def remove(self, connection: ReapedConnection) -> None:
         self.connections.discard(connection)
+        self.slots.release(connection)
         if not self.connections:
             self.all_closed.set()
 

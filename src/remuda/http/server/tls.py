@@ -6,7 +6,6 @@ can put it. Connections that exist keep what they were made with.
 """
 
 import asyncio
-import contextlib
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -138,21 +137,29 @@ class ConnectionSource(Protocol):
 
 
 class Handshake:
-    """A client whose connection has no TLS yet. It counts as a connection, and has a deadline."""
+    """A client whose connection has no TLS yet. It has the slot of a connection, and a deadline."""
 
-    def __init__(
-        self, client: socket.socket, context: ssl.SSLContext, factory: ConnectionSource, reaper: ConnectionReaper
-    ) -> None:
+    is_idle = True
+
+    def __init__(self, reaper: ConnectionReaper) -> None:
         self._reaper = reaper
         self._deadline = reaper.now + reaper.limits.head_s
         self._reason = "handshake_failed"
-        reaper.connections.add(self)
+
+    def start(self, client: socket.socket, context: ssl.SSLContext, factory: ConnectionSource) -> None:
+        """Shake hands, and hand the connection over."""
+        self._reaper.connections.add(self)
         self._task = asyncio.get_running_loop().create_task(self._run(client, context, factory))
 
     def check(self, now: float) -> None:
         if now > self._deadline:
             self._reason = "handshake_timeout"
             self.abort()
+
+    def displace(self) -> None:
+        """Close the connection because another client needs its slot."""
+        self._reason = "displaced"
+        self.abort()
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -198,7 +205,7 @@ class TlsAcceptor:
     def _accept(self) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
-                client, _ = self._listener.accept()
+                client, address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -207,9 +214,10 @@ class TlsAcceptor:
                 self._resume = self._loop.call_later(_PAUSE_S, self._loop.add_reader, self._listener, self._accept)
                 return
             client.settimeout(0)
-            if self._reaper.is_full:
-                self._reaper.count_closed("connections")
-                with contextlib.suppress(OSError):
-                    client.close()
-            else:
-                Handshake(client, self._tls.context, self._factory, self._reaper)
+            handshake = Handshake(self._reaper)
+            rejected = self._reaper.slots.take(handshake, str(address[0]))
+            if rejected is None:
+                handshake.start(client, self._tls.context, self._factory)
+            else:  # an error response would need a handshake
+                self._reaper.count_closed(rejected[0])
+                client.close()
