@@ -134,7 +134,7 @@ def test_m27_another_certificate_than_the_pinned_one_is_an_error_that_says_what_
         for words in (("region", "list"), ("instance", "list", "--watch")):
             assert terminal.refused(*words) == (
                 f"The certificate of {changed.url} is not the one that this login trusts: if the server has a new one, "
-                "log in again with remuda login; otherwise another server answers in its place."
+                "log in again with remuda login; otherwise another server has taken its place."
             )
         terminal("login", "--credentials", str(data / "credentials.json"))
         assert terminal("region", "list", "-o", "name")

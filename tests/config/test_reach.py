@@ -1,4 +1,4 @@
-"""What a process that others can reach needs, and what is refused at start with the remedies."""
+"""What a process that others can reach needs, and what is rejected at start with the remedies."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def server(listen: str, **more: Any) -> ServerConfig:
     return ServerConfig(listen=ListenAddress.parse(listen), **more)
 
 
-def refusal(configured: ServerConfig) -> str:
+def rejection(configured: ServerConfig) -> str:
     with pytest.raises(Misconfigured) as caught:
         check(Configuration(server=configured))
     (problem,) = caught.value.problems
@@ -33,8 +33,8 @@ def refusal(configured: ServerConfig) -> str:
 @pytest.mark.parametrize("listen", ["0.0.0.0:8080", "[::]:8080", "192.0.2.1:8080", "cloud.example.com:80"])
 def test_m27_an_address_that_others_reach_needs_tls(listen: str) -> None:
     said = f"server.listen = {listen} sends passwords and tokens over the network in clear text: {REMEDIES}"
-    assert refusal(server(listen)) == said
-    assert refusal(server(listen, public_url="http://cloud.example.com")) == said
+    assert rejection(server(listen)) == said
+    assert rejection(server(listen, public_url="http://cloud.example.com")) == said
     check_reach(server(listen, public_url=HTTPS))
     check_reach(server(listen, public_url=HTTPS, tls="self-signed"))
     check_reach(server(listen, public_url="http://cloud.example.com", insecure=True))
@@ -51,7 +51,7 @@ def test_an_address_of_this_machine_alone_needs_nothing(listen: str) -> None:
 )
 def test_m27_no_page_leads_a_visitor_to_his_own_machine(more: dict[str, Any], example: str) -> None:
     for listen in ("0.0.0.0:8443", "[::]:8443"):
-        assert refusal(server(listen, **more)) == (
+        assert rejection(server(listen, **more)) == (
             f"server.listen = {listen} is no address for clients: "
             f"set server.public_url (--public-url) to theirs, such as {example}."
         )
@@ -81,23 +81,23 @@ def test_the_certificate_that_is_made_is_for_the_host_that_clients_name(tmp_path
     assert tls_settings(server("127.0.0.1:1")) is None
 
 
-def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+def test_settings_that_contradict_each_other_are_rejected(tmp_path: Path) -> None:
     files = server_files(tmp_path)
     certificate, key = files.certificate, files.key
     here = "127.0.0.1:1"
     both = "server.tls is set together with tls_certificate_file or tls_key_file: leave one of them out."
-    assert refusal(server(here, tls="self-signed", tls_key_file=key)) == both
-    assert refusal(server(here, tls_certificate_file=certificate)) == (
+    assert rejection(server(here, tls="self-signed", tls_key_file=key)) == both
+    assert rejection(server(here, tls_certificate_file=certificate)) == (
         "server.tls_key_file is missing: tls_certificate_file needs it."
     )
-    assert refusal(server(here, tls_key_file=key)) == ("server.tls_certificate_file is missing: tls_key_file needs it.")
+    assert rejection(server(here, tls_key_file=key)) == ("server.tls_certificate_file is missing: tls_key_file needs it.")
     given = {"tls_certificate_file": certificate, "tls_key_file": key}
     check_reach(server(here, **given, client_ca_file=files.client_authorities))
-    assert refusal(server(here, **given, public_url="http://cloud.example.com")) == (
+    assert rejection(server(here, **given, public_url="http://cloud.example.com")) == (
         "server.public_url is an http URL, but the server speaks TLS: write an https URL."
     )
     key.write_text(authority().own.key_pem)
-    assert refusal(server(here, **given)) == (
+    assert rejection(server(here, **given)) == (
         f"The certificate {certificate} cannot be used with the key {key} (key values mismatch): "
         "name PEM files of a certificate and of its own key, without a password."
     )

@@ -55,7 +55,7 @@ def test_it_is_kept_until_it_is_renewed_in_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["tls.crt", "tls.key"])
-def test_what_is_missing_is_made_again(damaged: str, tmp_path: Path) -> None:
+def test_what_is_missing_is_replaced(damaged: str, tmp_path: Path) -> None:
     first = prepared(tmp_path)
     (tmp_path / damaged).unlink()
     assert prepared(tmp_path) != first

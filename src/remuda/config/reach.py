@@ -1,4 +1,4 @@
-"""How clients reach the process: its URL, its TLS and the authorities of client certificates.
+"""Reach of the process: the URL for clients, its TLS and the authorities of client certificates.
 
 A process that others than this machine can reach needs TLS, in the process or in a proxy in front, and a URL that leads
 to it from everywhere. Otherwise it is refused at start: passwords would be readable on the way, and pages that name

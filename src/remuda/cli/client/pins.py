@@ -43,7 +43,7 @@ def explained_trust(error: ServerUnreachable, *, is_pinned: bool) -> ServerUnrea
         if is_pinned:
             error.message = (
                 f"The certificate of {error.server} is not the one that this login trusts: if the server has a new "
-                "one, log in again with remuda login; otherwise another server answers in its place."
+                "one, log in again with remuda login; otherwise another server has taken its place."
             )
         else:
             error.message = (
