@@ -1,8 +1,8 @@
 """API of one service: an ASGI app that checks a request in a fixed order and calls the service.
 
 path known (404) → method allowed (405) → path and query valid (400) → authenticated (401) → within the rate limit (429)
-→ body received (408, 413) and valid (400) → not executed before (`Idempotency-Key`) → the service: permission (403) and
-semantics (404, 409, 412, 422).
+→ query parameters known (400) → body received (408, 413) and valid (400) → not executed before (`Idempotency-Key`) →
+the service: permission (403) and semantics (404, 409, 412, 422).
 
 So an invalid id beats a missing token, a missing token beats an invalid body, and an invalid body beats a missing
 permission. Endpoints are prepared when the table is mounted. One of our errors has its own status; any other is a
@@ -238,6 +238,8 @@ class Api:
         inbound.path = endpoint.bind_path(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
         principal = await self._principal(inbound)
+        if scope["query_string"]:
+            endpoint.check_query(scope["query_string"], principal)
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)

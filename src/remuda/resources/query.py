@@ -1,7 +1,7 @@
 """Queries of lists: the objects of projects that a caller asks for and may read.
 
 Several values of one filter mean any of them. A filter by one label value uses its index; the others, and the caller's
-permission, are checked for each object.
+permission, are checked for each object. An organization or project that the caller cannot see has no objects for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +11,8 @@ from typing import Annotated
 import msgspec
 
 from remuda.access.checks import (
-    ProjectExists,
     is_allowed_in_project,
     require_for_object,
-    require_organization_access,
-    require_project_access,
 )
 from remuda.access.principal import Permission, Principal
 from remuda.http.schema import Id, ListQuery
@@ -59,16 +56,6 @@ class Filters:
             )
 
         return is_visible
-
-
-async def require_filter_access(
-    principal: Principal, permission: Permission, filters: Filters, *, exists: ProjectExists
-) -> None:
-    """Require access to all organizations and projects that a query names, existing or not."""
-    for organization in filters.values.get(ORGANIZATION, ()):
-        require_organization_access(principal, permission, organization)
-    for project in filters.values.get(PROJECT, ()):
-        await require_project_access(principal, permission, project, exists=exists)
 
 
 _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects": "projectID"}
