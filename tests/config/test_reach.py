@@ -90,7 +90,9 @@ def test_settings_that_contradict_each_other_are_rejected(tmp_path: Path) -> Non
     assert rejection(server(here, tls_certificate_file=certificate)) == (
         "server.tls_key_file is missing: tls_certificate_file needs it."
     )
-    assert rejection(server(here, tls_key_file=key)) == ("server.tls_certificate_file is missing: tls_key_file needs it.")
+    assert rejection(server(here, tls_key_file=key)) == (
+        "server.tls_certificate_file is missing: tls_key_file needs it."
+    )
     given = {"tls_certificate_file": certificate, "tls_key_file": key}
     check_reach(server(here, **given, client_ca_file=files.client_authorities))
     assert rejection(server(here, **given, public_url="http://cloud.example.com")) == (
