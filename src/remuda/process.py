@@ -322,10 +322,11 @@ def _prepare_certificate(tls: TlsSettings | None, clock: Clock, randomness: Rand
 async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, _Listeners]]:
     clock, randomness = SystemClock(), SystemRandomness()
     data = DataDirectory(settings.data)
-    sealer = data.prepare(randomness)
+    sealer = data.prepare(randomness, now=clock.now())
     _prepare_certificate(settings.tls, clock, randomness)
     store = open_store(data.store, kinds, sealer)
     try:
+        data.check_keys(sealer)
         with _listening(settings) as listeners, _announced(data, settings, listeners):
             metrics = process_registry(store)
             yield (
