@@ -231,8 +231,8 @@ class Table:
         """Return the action of a route on the object that its path names, as `stop` in `/instances/{id}/stop`, or "".
 
         A path with other methods or with paths below it is a collection rather than an action, and so is one whose POST
-        returns something and that belongs to no object, or that is directly below the version of the API. A GET is an action if it reads nothing but a secret of the
-        object, as in `/instances/{id}/sshkey`.
+        returns something and that belongs to no object, or that is directly below the version of the API. A GET is an
+        action if it reads nothing but a secret of the object, as in `/instances/{id}/sshkey`.
         """
         parent, _, last = route.path.rpartition("/")
         if route.method == "GET":
