@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from remuda.config.loader import load
-from remuda.config.settings import public_url
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "how-to" / "run-behind-a-proxy.md").read_text()
@@ -28,7 +27,7 @@ def test_the_settings_of_the_page_can_be_loaded(tmp_path: Path) -> None:
     path = tmp_path / "remuda.toml"
     path.write_text(settings)
     configuration = load({}, file=path).configuration
-    assert public_url(configuration.server, configuration.server.listen) == "https://cloud.example.com"
+    assert configuration.server.public_url == "https://cloud.example.com"
     assert configuration.server.listen.is_loopback
     assert configuration.server.certificate_proxies == configuration.server.forwarding_proxies == ("127.0.0.1",)
     assert configuration.identity.system_accounts["ci"].public_key_file is None
