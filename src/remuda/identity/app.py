@@ -46,6 +46,8 @@ from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
+from remuda.identity.tenancy.domain_proofs import domain_proofs
+from remuda.identity.tenancy.domains import Domains
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
@@ -96,6 +98,7 @@ class IdentityServices:
     """The service of each class that routes call."""
 
     organizations: Organizations
+    domains: Domains
     projects: Projects
     providers: OrganizationProviders
     info: ServiceInfo
@@ -312,6 +315,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             IdentityServices,
             login,
             organizations=Organizations(store=store, clock=clock),
+            domains=Domains(store=store, clock=clock, issuer=settings.issuer),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
             info=ServiceInfo(name="unikorn-identity", release=release(), url=settings.issuer, issuer=settings.issuer),
@@ -333,6 +337,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         ports, settings, tokens = self.ports.reconcile_ports, self.ports.controllers, self.tokens
         return (
             *tenancy_controllers.controllers(ports, self.ledger.writer, settings=settings),
+            domain_proofs(ports, self.ports.find_txt, issuer=self.ports.settings.issuer, settings=settings),
             *user_controllers.controllers(ports, tokens.tokens, settings=settings),
             *quota_controllers.controllers(ports, self.ledger, settings=settings),
             *token_controllers.controllers(ports, tokens.sessions, tokens.keys, settings=settings),

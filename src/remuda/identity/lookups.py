@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from remuda.identity.kinds.users import OrganizationUser, User
-from remuda.resources.conventions import USER, organization_of
+from remuda.identity.consent import agreed_memberships
+from remuda.identity.kinds.users import User
+from remuda.resources.conventions import organization_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -17,6 +18,6 @@ async def find_active_user(store: Store, name: str) -> User | None:
 
 
 async def audited_organizations(store: Store, user: User) -> Sequence[str]:
-    """Return the organizations, at most 20, whose audit log has the actions of a user."""
-    found = (await store.list(OrganizationUser, labels={USER: user.name}, limit=_MAX_ORGANIZATIONS)).items
-    return [organization_of(each) for each in found if each.spec.state == "active"]
+    """Return the organizations, at most 20, whose audit log has the actions of a user, who agreed to be a member."""
+    found = await agreed_memberships(store, user.name)
+    return [organization_of(each) for each in found if each.spec.state == "active"][:_MAX_ORGANIZATIONS]

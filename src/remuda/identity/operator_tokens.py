@@ -148,12 +148,18 @@ class OperatorTokens:
         return user
 
     async def _audited(self, request: OperatorRequest, user: User, trace_id: str) -> Sequence[Record]:
-        """Return audit records for the system and for every organization of the user."""
-        organizations = [None, *await audited_organizations(self.store, user)]
-        return [_record(request, user, trace_id, organization) for organization in organizations]
+        """Return audit records for the system and for every organization of the user.
+
+        Only the system's has the reason: it may be about another organization.
+        """
+        organizations = await audited_organizations(self.store, user)
+        copies = [_record(request, user, trace_id, organization) for organization in organizations]
+        return [_record(request, user, trace_id, None, reason=request.reason), *copies]
 
 
-def _record(request: OperatorRequest, user: User, trace_id: str, organization: str | None) -> Record:
+def _record(
+    request: OperatorRequest, user: User, trace_id: str, organization: str | None, *, reason: str | None = None
+) -> Record:
     return audit_record(
         component="identity",
         actor=Actor(subject=f"operator {request.operator}", actor=user.spec.subject),
@@ -162,7 +168,7 @@ def _record(request: OperatorRequest, user: User, trace_id: str, organization: s
         status=_OK,
         trace_id=trace_id,
         organization=organization,
-        scope={"reason": request.reason, "lifetime": f"{request.lifetime_s}s"},
+        scope={**({} if reason is None else {"reason": reason}), "lifetime": f"{request.lifetime_s}s"},
     )
 
 

@@ -4,7 +4,7 @@ A `Browser` keeps its cookies, sends the forms of the pages that it is shown, an
 is here. Passwords cost next to nothing here, and every argon2 run is counted.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -26,7 +26,7 @@ from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tenancy.domains import claim
+from remuda.identity.tenancy.domains import prove
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.secrets import Secret
@@ -56,6 +56,11 @@ PASSWORD = "correct horse battery staple"
 
 async def nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001  a Fetch
     raise ServerUnreachable(urlsplit(url).netloc, "there is no network in this test")
+
+
+async def nothing_published(name: str) -> Sequence[str]:  # noqa: ARG001  a FindTxt
+    """Return no TXT records."""
+    return ()
 
 
 @dataclass
@@ -96,6 +101,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         randomness=world.randomness,
         sealer=SEALER,
         fetch=fetch,
+        find_txt=nothing_published,
         run_blocking=counted,
         settings=chosen,
     )
@@ -182,7 +188,7 @@ class LoginEnvironment:
         metadata = Metadata(name=name, labels={NAME: "org"})
         made = await self.store.create(Organization(metadata=metadata, spec=OrganizationSpec(**spec)))
         if made.spec.domain:
-            await claim(self.store, made, made.spec.domain)
+            await prove(self.store, made, made.spec.domain, "dns", now=self.world.clock.now())
 
     async def member(self, organization: str, user: str, state: Any = "active") -> None:
         labels = {ORGANIZATION: organization, USER: user}

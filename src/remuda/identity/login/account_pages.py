@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context
 from remuda.http.responses import HtmlPage, Redirect
+from remuda.identity.consent import agreed_memberships
 from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.kinds.users import OrganizationUser, User, user_id
+from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login import schema
 from remuda.identity.login.browser_sessions import ActiveLogin
 from remuda.identity.login.browser_state import AccountPageState, BrowserRequest, LogoutConfirmation, PendingLogin
@@ -33,7 +34,6 @@ from remuda.identity.tokens.sessions import Sessions, provider_organization
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
-from remuda.resources.conventions import USER as USER_LABEL
 from remuda.resources.crud import find
 from remuda.store.logs import Record
 
@@ -117,10 +117,9 @@ class AccountPage(BrowserPages):
 
     async def _memberships(self, user: User, only: str) -> Sequence[MembershipRow]:
         rows = []
-        labels = {USER_LABEL: user.name} | ({ORGANIZATION: only} if only else {})
-        for each in (await self.store.list(OrganizationUser, labels=labels)).items:
+        for each in await agreed_memberships(self.store, user.name):
             organization = await find(self.store, Organization, organization_of(each))
-            if organization is not None:
+            if organization is not None and only in {"", organization.name}:
                 rows.append(MembershipRow(organization.metadata.labels.get(NAME, organization.name), each.spec.state))
         return sorted(rows, key=lambda row: row.name)
 

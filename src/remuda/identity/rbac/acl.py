@@ -1,9 +1,9 @@
 """Access lists: the permissions of a user, service account or service, from stored groups and configured bindings.
 
 A user with bindings in the configuration has the global permissions of the bound roles, and no others. Any other user
-has, in each organization with an active membership, the organization permissions of its groups' roles, and in each
-project that lists one of these groups the project permissions of that group's roles. A service account is the same in
-its one organization. A service has the global permissions of its role.
+has, in each organization with an active membership that the user agreed to, the organization permissions of its groups'
+roles, and in each project that lists one of these groups the project permissions of that group's roles. A service
+account is the same in its one organization. A service has the global permissions of its role.
 
 The cost depends on the subject's own memberships, groups and projects only. An access list comes with the dependencies
 that it was computed from, so that caches know when it is stale.
@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.consent import agreed, domain_of
+from remuda.identity.kinds.tenancy import Domain, Organization, Project, domain_id
 from remuda.identity.kinds.users import (
     Group,
     OrganizationUser,
@@ -220,6 +221,12 @@ class _Reads:
         self._dependencies[labelled(kind, key, value)] = None
         return (await self._store.list(kind, labels={key: value})).items
 
+    async def agreed(self, memberships: Sequence[OrganizationUser], email: str) -> Sequence[OrganizationUser]:
+        """Return those that count. Beside them, and their organizations, this depends on the domain of the address."""
+        if any(each.spec.invited for each in memberships):
+            self._dependencies[named(Domain, domain_id(domain_of(email)))] = None
+        return await agreed(self._store, memberships, email)
+
     async def indexed(self, kind: type[ResourceT], index: str, value: str) -> Sequence[ResourceT]:
         self._dependencies[indexed(kind, index, value)] = None
         return (await self._store.list(kind, index=(index, value))).items
@@ -306,7 +313,7 @@ async def _memberships(reads: _Reads, user: User) -> list[OrganizationUser]:
     found = await reads.labelled(OrganizationUser, USER, user.name)
     active = [each for each in found if each.spec.state == "active" and not each.is_deleting]
     existing = [each for each in active if await reads.record_existence(Organization, organization_of(each))]
-    return sorted(existing, key=organization_of)
+    return sorted(await reads.agreed(existing, user.spec.subject), key=organization_of)
 
 
 async def _groups(reads: _Reads, organization: str, members: Sequence[str]) -> list[Group]:
