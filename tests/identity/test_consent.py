@@ -88,7 +88,7 @@ class Scene:
         org_ids = claims_of(passport.json["access_token"])["org_ids"]
         acting = identity.service("unikorn-compute", impersonates=True, actor=subject, type="user")
         impersonated = expect(await acting.get("/api/v1/acl"), 200).get("organizations", [])
-        said = [
+        said: list[bool] = [
             self.home in userinfo,
             self.home in access,
             self.home in listed,

@@ -18,6 +18,8 @@ from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.browser_sessions import BrowserLogins
 from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, KnownBrowserCookie, States
 from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.invitation_pages import InvitationPages
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
@@ -110,6 +112,7 @@ class IdentityServices:
     registration: ClientRegistration
     login: LoginPages
     logout: LogoutPages
+    invitations: InvitationPages
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
@@ -198,6 +201,7 @@ class LoginServices:
 
     login: LoginPages
     logout: LogoutPages
+    invitations: InvitationPages
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
@@ -222,22 +226,34 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         "attempts": Attempts(clock=clock, per_minute=settings.logins_per_minute),
         "records": LoginAudit(store=store, log=ports.log),
     }
+    redirects = LoginRedirects(
+        store=store,
+        clock=clock,
+        settings=settings,
+        pages=pages,
+        logins=logins,
+        codes=oauth.grants.codes,
+        clients=clients,
+    )
+    invitations = Invitations(store=store, states=shared["states"], pages=pages)
     login = LoginPages(
         **shared,
         randomness=randomness,
         cookie=cookie,
         known_browser_cookie=known_browsers,
-        redirects=LoginRedirects(
-            clock=clock, settings=settings, pages=pages, logins=logins, codes=oauth.grants.codes, clients=clients
-        ),
+        redirects=redirects,
         providers=LoginProviders(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
+        invitations=invitations,
         tokens=tokens.tokens,
     )
     return LoginServices(
         login=login,
         logout=LogoutPages(**shared, cookie=cookie, tokens=tokens.tokens),
-        account=AccountPage(**shared, bindings=Bindings(settings), sessions=sessions, login=login),
+        invitations=InvitationPages(**shared, invitations=invitations, redirects=redirects, login=login),
+        account=AccountPage(
+            **shared, bindings=Bindings(settings), sessions=sessions, invitations=invitations, login=login
+        ),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
         passwords=PasswordPages(**shared),
     )

@@ -1,9 +1,9 @@
 """Consent: which memberships count, and which organization has proven a domain.
 
-An organization may enter any address. Unless somebody who may speak for the person has written it, such a membership is
-an invitation: it gives the person nothing, and shows the organization nothing of the person. It counts as soon as the
-person accepts it. It also counts while the address is in a domain that the organization has proven to own, because
-then the organization issues the address.
+An organization may enter any address. Unless a caller who may write the users of every organization has written it,
+such a membership is an invitation: it gives the person nothing, and shows the organization nothing of the person. It
+counts as soon as the person accepts it. It also counts while the address is in a domain that the organization has
+proven to own, because then the organization issues the address.
 
 Everything that asks what a user is a member of asks here.
 """

@@ -29,7 +29,7 @@ class TxtResolver:
         self._slots = asyncio.Semaphore(_CONCURRENCY)
 
     async def __call__(self, name: str) -> Sequence[str]:
-        """Return the texts of a name's TXT records, none if it has none, or raise Unavailable if nobody knows."""
+        """Return the texts of a name's TXT records, none if it has none, or raise Unavailable if no server knows."""
         async with self._slots:
             try:
                 async with asyncio.timeout(self._time_s):
@@ -39,16 +39,14 @@ class TxtResolver:
 
     async def _resolve(self, name: str) -> Sequence[str]:
         try:
-            answer = await self._client().resolve(
-                f"{name}.", "TXT", search=False, raise_on_no_answer=False, lifetime=self._time_s
-            )
+            response = await self._client().resolve(f"{name}.", "TXT", search=False, lifetime=self._time_s)
         except (NXDOMAIN, TOO_LONG_BY_ALIAS):
             return ()
         except (Timeout, NoNameservers, NoResolverConfiguration):
             raise
-        except DNSException:  # it is too long, or no name
+        except DNSException:  # it has no TXT record, or is too long, or no name
             return ()
-        records = list(answer.rrset or ())[:_MAX_RECORDS]
+        records = list(response.rrset or ())[:_MAX_RECORDS]
         return [b"".join(each.strings).decode("ascii", "replace") for each in records]
 
     def _client(self) -> Resolver:

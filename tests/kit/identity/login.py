@@ -18,6 +18,7 @@ from remuda.identity.kinds.users import OrganizationUser, OrganizationUserSpec, 
 from remuda.identity.login import routes as login_api
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
 from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.invitation_pages import InvitationPages
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.passwords import Argon2Parameters, Passwords
 from remuda.identity.oauth import routes as oauth_api
@@ -81,6 +82,7 @@ class LoginServices:
     login: LoginPages
     logout: LogoutPages
     account: AccountPage
+    invitations: InvitationPages
     devices: DevicePage
     password_pages: PasswordPages
     oauth: OAuth
@@ -126,6 +128,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         login=pages.login,
         logout=pages.logout,
         account=pages.account,
+        invitations=pages.invitations,
         devices=pages.devices,
         password_pages=pages.passwords,
         oauth=oauth,
@@ -169,6 +172,7 @@ class LoginEnvironment:
             redirect_uri=CONSOLE_URI,
             home_uri=CONSOLE_HOME,
             secret_hash=token_hash(CONSOLE_SECRET),
+            is_first_party=True,
         )
         await self.client(APP, name="app", redirect_uri=APP_URI, is_public=True)
         await self.user(JO, password=PASSWORD)

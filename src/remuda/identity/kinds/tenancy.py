@@ -76,7 +76,7 @@ class DomainSpec(StoredStruct, frozen=True):
 
     domain: str = ""
     proof: Literal["", "dns", "administrator"] = ""
-    """How the organization has proven that it owns the domain: by a DNS record, or a platform administrator's word."""
+    """Proof that the organization owns the domain: a DNS record, or a platform administrator's word."""
     proven: datetime | None = None
     missing_since: datetime | None = None
     """Time since which the DNS record is missing."""
@@ -89,7 +89,7 @@ class Domain(Resource, frozen=True):
 
     @property
     def is_proven(self) -> bool:
-        """Whether it counts."""
+        """Whether the organization owns it."""
         return bool(self.spec.proof)
 
 

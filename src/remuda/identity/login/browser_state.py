@@ -190,6 +190,13 @@ class ProviderLogin(BrowserState, frozen=True):
     request: ProviderRequest
 
 
+class InvitationsState(BrowserState, frozen=True):
+    """Page of invitations that was rendered for this login, and the login that it interrupts."""
+
+    context: ClassVar[str] = "invitations"
+    pending: PendingLogin
+
+
 class DeviceConfirmation(BrowserState, frozen=True):
     """Confirmation of a device by the user who is logged in with this cookie."""
 

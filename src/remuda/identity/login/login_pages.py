@@ -48,6 +48,7 @@ from remuda.identity.login.browser_state import (
     States,
     form_query,
 )
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
@@ -104,6 +105,10 @@ LOGIN_FAILED = (
 
 _NO_PROVIDER = "This provider is not available: choose another one, or enter your password."
 _NO_PROVIDER_OF_DOMAIN = "Enter your password: no organization has a provider for the domain of this address."
+_NOT_FOR_APPLICATION = (
+    "This application accepts no logins at the provider of your organization: enter your password, or ask the operator "
+    "of this system to list the organization for the application."
+)
 _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
@@ -144,6 +149,7 @@ class LoginPages(BrowserPages):
     redirects: LoginRedirects
     providers: LoginProviders
     federation: Federation
+    invitations: Invitations
     tokens: Tokens
 
     async def authorize(self, browser: BrowserRequest, request: AuthorizationRequest) -> HtmlPage | Redirect:
@@ -189,7 +195,7 @@ class LoginPages(BrowserPages):
         pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)
         if form.continue_as_current:
             current = await self.logins.find(browser.cookie)
-            if current is not None and self.redirects.is_sufficient(pending, current):
+            if current is not None and await self.redirects.can_continue(pending, current):
                 return Redirect(await self.redirects.location(pending, current))
         if form.password is not None:
             return await self._log_in_with_password(browser, pending, form, form.password)
@@ -222,8 +228,7 @@ class LoginPages(BrowserPages):
     ) -> HtmlPage | Redirect:
         """Redirect to the provider that was chosen, or that of the address's domain.
 
-        An organization's own provider needs a confirmation, since the organization has not proven that it owns the
-        domain.
+        An organization's own provider needs a confirmation: it sees that the user logs in, and is not ours.
         """
         if form.provider:
             provider, organization = await self.providers.find(form.provider), None
@@ -231,6 +236,11 @@ class LoginPages(BrowserPages):
             provider, organization = await self.providers.of_address(form.email) or (None, None)
         if provider is None:
             problem = _NO_PROVIDER if form.provider else _NO_PROVIDER_OF_DOMAIN
+            return await self._page(
+                browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
+            )
+        if not await self.redirects.accepts_provider(pending, provider.name):
+            problem = _NOT_FOR_APPLICATION
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
             )
@@ -267,13 +277,17 @@ class LoginPages(BrowserPages):
             raise OAuthError("access_denied", "user is not active")
         return user
 
-    async def _complete(self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str) -> Redirect:
+    async def _complete(
+        self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str
+    ) -> HtmlPage | Redirect:
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = await self.records.succeeded(browser, user)
         current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)
         cookies = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)]
         if not provider:  # a login at a provider does not prove knowledge of the password
             cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
+        if rows := await self.invitations.of(current):
+            return self.invitations.page(rows, pending, browser=cookie, cookies=tuple(cookies))
         return Redirect(await self.redirects.location(pending, current), cookies=tuple(cookies))
 
     async def _page(
@@ -287,7 +301,7 @@ class LoginPages(BrowserPages):
         status: int = 200,
     ) -> HtmlPage:
         current = await self.logins.find(browser.cookie)
-        is_known = current is not None and self.redirects.is_sufficient(pending, current)
+        is_known = current is not None and await self.redirects.can_continue(pending, current)
         return self.pages.login(
             state=state,
             providers=await self.providers.platform(),

@@ -46,7 +46,7 @@ class ProofTimes:
 
 PROOF_TIMES = ProofTimes()
 
-_Answer = Literal["present", "missing", "unknown"]
+_Presence = Literal["present", "missing", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class _Check:
     """Last lookup for an organization."""
 
     value: str
-    """Value that was looked for: another domain has another."""
+    """Expected value: another domain has another."""
     at: float
-    answer: _Answer
+    record: _Presence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,24 +85,25 @@ class DomainProofController:
         return Done()
 
     async def _check(self, organization: Organization, proven: Domain | None, context: ReconcileContext) -> None:
-        answer = await self._answer(organization, self.times.claim if proven is None else self.times.proof, context)
-        if answer == "present":
+        found = await self._presence(organization, self.times.claim if proven is None else self.times.proof, context)
+        if found == "present":
             await self._found(organization, proven, context)
-        elif proven is None:
-            await self._report(organization, "False", *_UNPROVEN[answer])
-        elif answer == "missing":
+        elif found == "missing":
             await self._missing(organization, proven, context)
+        elif proven is None:
+            message = "the name servers do not respond, so the domain has no effect yet"
+            await self._report(organization, "False", "ResolverUnavailable", message)
 
-    async def _answer(self, organization: Organization, period: timedelta, context: ReconcileContext) -> _Answer:
+    async def _presence(self, organization: Organization, period: timedelta, context: ReconcileContext) -> _Presence:
         record, now = txt_record(self.issuer, organization), self.clock.monotonic()
         last = self._checks.get(organization.name)
         if last is None or last.value != record.value or now - last.at >= period.total_seconds():
-            last = _Check(record.value, now, await self._look_up(record.name, record.value))
+            last = _Check(record.value, now, await self._find_record(record.name, record.value))
             self._checks[organization.name] = last
         context.requeue_after(max(_SHORTEST_S, last.at + period.total_seconds() - now))
-        return last.answer
+        return last.record
 
-    async def _look_up(self, name: str, value: str) -> _Answer:
+    async def _find_record(self, name: str, value: str) -> _Presence:
         try:
             return "present" if value in await self.find_txt(name) else "missing"
         except Unavailable:
@@ -121,12 +122,16 @@ class DomainProofController:
         log = [context.event(organization, "DomainProven", domain=domain)]
         return await prove(self.store, organization, domain, "dns", now=now, log=log)
 
-    async def _missing(self, organization: Organization, proven: Domain, context: ReconcileContext) -> None:
-        now, since = self.clock.now(), proven.spec.missing_since
-        if since is not None and now - since >= self.times.grace:
+    async def _missing(self, organization: Organization, proven: Domain | None, context: ReconcileContext) -> None:
+        now = self.clock.now()
+        since = None if proven is None else proven.spec.missing_since
+        is_over = since is not None and now - since >= self.times.grace
+        if proven is not None and is_over:
             log = [context.event(organization, "DomainLost", domain=proven.spec.domain)]
             await release(self.store, proven, log)
-            await self._report(organization, "False", *_UNPROVEN["missing"])
+        if proven is None or is_over:
+            message = "the TXT record is not published, so the domain has no effect"
+            await self._report(organization, "False", "RecordMissing", message)
             return
         if since is None:
             context.acted = True
@@ -151,12 +156,6 @@ class DomainProofController:
         conditions = set_condition(current.status.conditions, condition)
         if conditions is not current.status.conditions:
             await self.store.update_status(replace(current, status=replace(current.status, conditions=conditions)))
-
-
-_UNPROVEN = {
-    "missing": ("RecordMissing", "the TXT record is not published, so the domain has no effect"),
-    "unknown": ("ResolverUnavailable", "the name servers do not respond, so the domain has no effect yet"),
-}
 
 
 def domain_proofs(
