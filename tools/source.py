@@ -100,11 +100,11 @@ def _module_name(path: Path) -> str:
 
 
 def other_files(root: Path = ROOT) -> list[Path]:
-    """Return the text files of the package that are not Python: templates, styles, scripts and data."""
+    """Return the text files of the package that are ours and not Python: templates, styles, scripts and data."""
     return sorted(
         path
         for path in (root / "src" / PACKAGE).rglob("*")
-        if path.is_file() and path.suffix not in {".py", ".pyc", ".typed"}
+        if path.is_file() and path.suffix not in {".py", ".pyc", ".typed", ".gz", ".license"}
     )
 
 

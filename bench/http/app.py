@@ -45,7 +45,7 @@ def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIA
     )
     mounted = Mounted(PREFIX, routes, Api(routes, Service(store), ports))
     metrics = Metrics(CollectorRegistry(), [PROCESS, routes])
-    pages = ProcessPages(description=describe(), checks=(), registry=metrics.registry, mounted=[mounted])
+    pages = ProcessPages(description=describe(), checks=(), mounted=[mounted])
     app = AccessLog(Mounts([mounted], pages), clock=clock, randomness=randomness, metrics=metrics, sink=sink)
     return app, metrics
 

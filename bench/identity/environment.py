@@ -92,7 +92,7 @@ class Environment:
         ports = self.identity.ports
         mounted = Mounted(IDENTITY_PREFIX, table, api)
         metrics = Metrics(CollectorRegistry(), [PROCESS, table])
-        pages = ProcessPages(description=describe(), checks=(), registry=metrics.registry, mounted=[mounted])
+        pages = ProcessPages(description=describe(), checks=(), mounted=[mounted])
         return AccessLog(
             Mounts([mounted], pages), clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink
         )

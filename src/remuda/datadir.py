@@ -25,6 +25,8 @@ _PRIVATE = 0o700
 class _Process(msgspec.Struct, frozen=True):
     url: str
     pid: int
+    metrics: str = ""
+    """URL of the metrics; empty if they are not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,10 @@ class DataDirectory:
         return Sealer(load_keyring(self.keys))
 
     @contextmanager
-    def announced(self, url: str, pid: int) -> Iterator[None]:
-        """Write the address of the process, for as long as the block runs."""
+    def announced(self, url: str, pid: int, *, metrics: str = "") -> Iterator[None]:
+        """Write the addresses of the process and its metrics, for as long as the block runs."""
         try:
-            write_private(self._process, msgspec.json.encode(_Process(url=url, pid=pid)))
+            write_private(self._process, msgspec.json.encode(_Process(url=url, pid=pid, metrics=metrics)))
         except OSError as error:
             cause = error.strerror or str(error)
             problem = f"{self._process} cannot be written ({cause})"
@@ -107,7 +109,16 @@ class DataDirectory:
 
     def running_at(self) -> str | None:
         """Return the address of the process that uses this directory, if there is one."""
+        process = self._running()
+        return None if process is None else process.url
+
+    def metrics_at(self) -> str:
+        """Return the URL of the metrics of the process that uses this directory; empty if there is none."""
+        process = self._running()
+        return "" if process is None else process.metrics
+
+    def _running(self) -> _Process | None:
         try:
-            return msgspec.json.decode(self._process.read_bytes(), type=_Process).url
+            return msgspec.json.decode(self._process.read_bytes(), type=_Process)
         except (OSError, msgspec.MsgspecError):
             return None

@@ -17,22 +17,32 @@ import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
 from remuda.http.cors import Cors
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
+from remuda.http.server.exposition import LIMITS as METRICS_LIMITS
+from remuda.http.server.exposition import PATH as METRICS_PATH
+from remuda.http.server.exposition import Exposition, MetricsPage, MetricsSettings, listen_for_metrics
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics, measure_loop_lag
+from remuda.http.server.registry import process_registry, show_server
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
@@ -100,18 +110,29 @@ def prepare_interpreter() -> None:
 
 _STDERR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_METRICS_GRACE_S = 1.0
 _SPARE_DESCRIPTORS = 256
 """File descriptors that are not for client connections."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Data directory, listen address, connection limits and CORS of a process."""
+    """Data directory, listen address, connection limits, CORS and metrics of a process."""
 
     data: Path
     listen: ListenAddress
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     cors: Cors = field(default_factory=Cors)
+    metrics: MetricsSettings | None = None
+    """None if the metrics are not served."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Listeners:
+    """The sockets that a process has opened before its services start."""
+
+    clients: BoundSocket
+    metrics: BoundSocket | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +144,7 @@ class ProcessPorts:
     randomness: Randomness
     sealer: Sealer
     metrics: CollectorRegistry
-    """The metrics shown at `/metrics`. A series appears when it is created."""
+    """The metrics of the process. A series appears when it is created."""
     closing: asyncio.Event
     """Set when the process begins to stop, so that streams end."""
     address: ListenAddress
@@ -161,40 +182,66 @@ async def run(
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
         with _signals() as stop:
-            async with _opened(settings, kinds) as (ports, listener), services(ports) as running:
-                await _serve(ports, settings, running, listener, sink, announce, stop)
+            async with _opened(settings, kinds) as (ports, listeners), services(ports) as running:
+                await _serve(ports, settings, running, listeners, sink, announce, stop)
 
 
 async def _serve(
     ports: ProcessPorts,
     settings: Settings,
     services: ProcessServices,
-    listener: BoundSocket,
-    sink: Sink,
+    listeners: _Listeners,
+    sink: LineWriter,
     announce: Callable[[ListenAddress], None],
     stop: _Stop,
 ) -> None:
     metrics = Metrics(ports.metrics, [PROCESS, *(one.table for one in services.mounted)])
-    server = _server(ports, settings, metrics, _app(ports, services, settings.cors, metrics), sink)
+    server = _server(ports, settings, metrics, _app(ports, services, settings.cors), sink)
     tasks = BackgroundTasks(ports.clock)
     tasks.start("loop lag", lambda: measure_loop_lag(metrics, ports.clock))
     stop.abort = server.hurry
     try:
-        address = await server.start(listener)
-        prepare_interpreter()
-        announce(address)
-        await stop.requested.wait()
+        async with _metrics_served(ports, settings, metrics, listeners.metrics, sink):
+            show_server(ports.metrics, server, sink)
+            address = await server.start(listeners.clients)
+            prepare_interpreter()
+            announce(address)
+            await stop.requested.wait()
+            await server.stop()
     finally:
         await server.stop()
         await tasks.stop()
 
 
-def _app(ports: ProcessPorts, services: ProcessServices, cors: Cors, metrics: Metrics) -> Mounts:
+@asynccontextmanager
+async def _metrics_served(
+    ports: ProcessPorts, settings: Settings, metrics: Metrics, listener: BoundSocket | None, sink: Sink
+) -> AsyncIterator[None]:
+    """Serve the metrics during the block, which ends when all other requests are done: a stop can be watched."""
+    if settings.metrics is None or listener is None:
+        yield
+        return
+    page = MetricsPage(Exposition(ports.metrics, ports.clock).rendered, token=settings.metrics.token)
+    server = HttpServer(
+        AccessLog(page, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink),
+        clock=ports.clock,
+        randomness=ports.randomness,
+        count_closed=metrics.count_closed,
+        limits=METRICS_LIMITS,
+        grace_s=_METRICS_GRACE_S,
+    )
+    try:
+        await server.start(listener)
+        yield
+    finally:
+        await server.stop()
+
+
+def _app(ports: ProcessPorts, services: ProcessServices, cors: Cors) -> Mounts:
     store = ports.store
     pages = ProcessPages(
         description=describe(),
         checks=[store_check(lambda: store.integrity, lambda: store.failing), *services.checks],
-        registry=metrics.registry,
         mounted=services.mounted,
         cors=cors,
     )
@@ -215,36 +262,44 @@ def _server(ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Moun
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, BoundSocket]]:
+async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, _Listeners]]:
     randomness = SystemRandomness()
     data = DataDirectory(settings.data)
     sealer = data.prepare(randomness)
     store = open_store(data.store, kinds, sealer)
     try:
-        listener = listen(settings.listen)
-        with listener.socket, data.announced(f"http://{listener.address.reachable}", os.getpid()):
+        with _listening(settings) as listeners, _announced(data, listeners):
             yield (
                 ProcessPorts(
                     store=store,
                     clock=SystemClock(),
                     randomness=randomness,
                     sealer=sealer,
-                    metrics=_metrics(),
+                    metrics=process_registry(store),
                     closing=asyncio.Event(),
-                    address=listener.address,
+                    address=listeners.clients.address,
                     data=data,
                 ),
-                listener,
+                listeners,
             )
     finally:
         await store.close()
 
 
-def _metrics() -> CollectorRegistry:
-    metrics = CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=metrics)
-    return metrics
+@contextmanager
+def _listening(settings: Settings) -> Iterator[_Listeners]:
+    with ExitStack() as sockets:
+        clients = listen(settings.listen)
+        sockets.enter_context(clients.socket)
+        metrics = None if settings.metrics is None else listen_for_metrics(settings.metrics)
+        if metrics is not None:
+            sockets.enter_context(metrics.socket)
+        yield _Listeners(clients=clients, metrics=metrics)
+
+
+def _announced(data: DataDirectory, listeners: _Listeners) -> AbstractContextManager[None]:
+    metrics = "" if listeners.metrics is None else f"http://{listeners.metrics.address.reachable}{METRICS_PATH}"
+    return data.announced(f"http://{listeners.clients.address.reachable}", os.getpid(), metrics=metrics)
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:

@@ -122,7 +122,7 @@ def test_the_pages_and_meters_of_the_process_know_region(remuda_up: Cloud) -> No
     deadline = time.monotonic() + TIMEOUT_S
     while httpx2.get(f"{one.url}/readyz").status_code != 200:
         assert time.monotonic() < deadline
-    meters = httpx2.get(f"{one.url}/metrics").text
+    meters = one.metrics().text
     for series in ('remuda_operations_open{phase="running",saga="network.create"}', 'service="region"'):
         assert series in meters
     assert meters.count("# TYPE remuda_operations_closed_total") == 1

@@ -26,16 +26,16 @@ def test_b04_the_first_start_makes_everything_private_and_answers(tmp_path: Path
         assert ask(f"{one.url}/readyz").status_code == 200
         assert ask(f"{one.url}/api/version").json()["name"] == "remuda"
         assert "<h1>Remuda is ready</h1>" in ask(one.url).text
-        assert "remuda_loop_lag_seconds_count" in ask(f"{one.url}/metrics").text
+        assert "remuda_loop_lag_seconds_count" in one.metrics().text
         assert one.stop()[0] == 0
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.rglob("*")]}
     files = ("credentials.json", "keys.json", "remuda.db", "remuda.db.lock", "sim-north.db", "sim-south.db")
     assert modes == {"data": 0o700, "clouds": 0o700, **dict.fromkeys(files, 0o600)}
 
 
-def test_everything_is_counted_from_the_start(tmp_path: Path) -> None:
+def test_what_alerts_watch_is_counted_from_the_start(tmp_path: Path) -> None:
     with running(tmp_path) as one:
-        lines = ask(f"{one.url}/metrics").text.splitlines()
+        lines = one.metrics().text.splitlines()
     series = {line.rpartition(" ")[0] for line in lines}
     wanted = {
         f'remuda_reconcile_runs_total{{controller="{controller}",result="{result}"}}'
@@ -46,14 +46,13 @@ def test_everything_is_counted_from_the_start(tmp_path: Path) -> None:
         wanted |= {f'remuda_operations_closed_total{{phase="{phase}",saga="{saga}"}}' for phase in CLOSED_PHASES}
         wanted |= {f'remuda_operations_open{{phase="{phase}",saga="{saga}"}}' for phase in OPEN_PHASES}
     wanted |= {
-        f'remuda_http_requests_total{{route="{route}",service="{service}",status="5xx"}}'
-        for route, service in (
-            ("create_instance", "compute"),
-            ("create_network", "region"),
-            ("create_group", "identity"),
-        )
+        f'remuda_http_{name}_total{{service="{service}"}}'
+        for name in ("errors", "rate_limited")
+        for service in ("compute", "region", "identity", "none")
     }
     assert wanted - series == set()
+    outcomes = [each for each in series if each.startswith('remuda_provider_failures_total{outcome="unhealthy"')]
+    assert len(outcomes) == 2, "one of each simulated cloud"
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -66,7 +66,7 @@ class Front:
             account=f"/identity{ACCOUNT}",
         )
         metrics = Metrics(ports.metrics, [PROCESS])
-        pages = ProcessPages(description=describe(), checks=[self.check], registry=ports.metrics, mounted=mounted)
+        pages = ProcessPages(description=describe(), checks=[self.check], mounted=mounted)
         app = Mounts(mounted, console(pages), reserved=PAGES)
         observed = AccessLog(app, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=Lines())
         self.client = Client(app=observed)

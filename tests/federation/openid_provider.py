@@ -119,7 +119,9 @@ class Ours:
         """Make a provider known, and the console, and Jo."""
         spec = OAuth2ProviderSpec(issuer=issuer, client_id=CLIENT, client_secret=Secret(SECRET))
         await self.store.create(OAuth2Provider(metadata=Metadata(name=PROVIDER, labels={NAME: "theirs"}), spec=spec))
-        console = OAuth2ClientSpec(redirect_uri=CALLBACK, secret_hash=token_hash(CONSOLE_SECRET))
+        console = OAuth2ClientSpec(
+            redirect_uri=CALLBACK, secret_hash=token_hash(CONSOLE_SECRET), is_challenge_optional=True
+        )
         await self.store.create(OAuth2Client(metadata=Metadata(name=CONSOLE, labels={NAME: "console"}), spec=console))
         for subject, state in (("jo@example.com", "active"), ("gone@example.com", "suspended")):
             user = User(metadata=Metadata(name=user_id(subject)), spec=UserSpec(subject=subject, state=state))  # type: ignore[arg-type]  # one of the states

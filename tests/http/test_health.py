@@ -38,11 +38,8 @@ class Process:
     def __init__(self, *mounted: Mounted) -> None:
         self.problems: list[tuple[str, str]] = []
         self.lines = Lines()
-        registry = CollectorRegistry()
-        metrics = Metrics(registry, [PROCESS])
-        pages = ProcessPages(
-            description=ABOUT, checks=[self.check], registry=registry, mounted=mounted, cors=Cors(["*"])
-        )
+        metrics = Metrics(CollectorRegistry(), [PROCESS])
+        pages = ProcessPages(description=ABOUT, checks=[self.check], mounted=mounted, cors=Cors(["*"]))
         validated = Validated(pages, process_contract())
         app = observed(Mounts(mounted, validated, reserved=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
@@ -87,12 +84,10 @@ async def test_the_version_names_release_and_source() -> None:
     )
 
 
-async def test_metrics_are_prometheus_text_and_count_the_process_itself() -> None:
-    process = Process()
-    await process.client.get("/healthz")
-    answer = await process.client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert 'remuda_http_requests_total{route="get_health",service="process",status="2xx"} 1.0' in answer.text
+async def test_m24_the_metrics_are_not_among_the_public_pages() -> None:
+    client = Process().client
+    assert (await client.get("/metrics")).status_code == HTTPStatus.NOT_FOUND
+    assert "metrics" not in (await client.get("/")).text
 
 
 async def test_the_front_page_says_what_runs_here_and_where_to_look() -> None:
@@ -101,7 +96,7 @@ async def test_the_front_page_says_what_runs_here_and_where_to_look() -> None:
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "remuda 1.2.3 (revision abcdef)" in answer.text
-    for link in ("/healthz", "/readyz", "/metrics", "/api/version", "/docs", "/compute/docs"):
+    for link in ("/healthz", "/readyz", "/api/version", "/docs", "/compute/docs"):
         assert f'href="{link}"' in answer.text
     assert '<a href="/compute/login">Log &lt;in&gt;</a>' in answer.text
     assert "The &lt;compute&gt; API." in answer.text
@@ -125,7 +120,7 @@ async def test_an_unknown_page_is_404_and_a_wrong_method_405_in_the_error_envelo
     wrong = await client.post("/healthz")
     assert (wrong.status_code, wrong.json()["error"]) == (405, "method_not_allowed")
     assert wrong.headers["allow"] == "GET, HEAD, OPTIONS"
-    assert (await client.post("/metrics")).headers["allow"] == "GET, HEAD"
+    assert (await client.post("/")).headers["allow"] == "GET, HEAD"
 
 
 async def test_pages_of_other_origins_may_read_what_is_documented() -> None:
@@ -136,7 +131,7 @@ async def test_pages_of_other_origins_may_read_what_is_documented() -> None:
         preflight = await client.options(path, headers=asked)
         assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (HTTPStatus.NO_CONTENT, "*")
         assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
-    for path in ("/", "/metrics", "/nowhere"):
+    for path in ("/", "/nowhere"):
         assert "access-control-allow-origin" not in (await client.get(path)).headers
 
 

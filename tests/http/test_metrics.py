@@ -12,35 +12,51 @@ def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | Non
     return registry.get_sample_value(name, labels)
 
 
-def test_every_series_is_there_before_the_first_request() -> None:
+def test_what_alerts_watch_is_there_before_the_first_request() -> None:
     registry = CollectorRegistry()
     Metrics(registry, [PROCESS])
-    for service, route in [("process", each.name) for each in PROCESS.routes] + [("none", "none")]:
-        for status in ("1xx", "2xx", "3xx", "4xx", "5xx"):
-            labels = {"service": service, "route": route, "status": status}
-            assert sample(registry, "remuda_http_requests_total", **labels) == 0
-        assert sample(registry, "remuda_http_request_duration_seconds_count", service=service, route=route) == 0
     for reason in CLOSE_REASONS:
         assert sample(registry, "remuda_http_connections_closed_total", reason=reason) == 0
     for service in ("process", "none"):
         assert sample(registry, "remuda_http_rate_limited_total", service=service) == 0
+        assert sample(registry, "remuda_http_errors_total", service=service) == 0
     for reason in ("too_large", "too_slow"):
         assert sample(registry, "remuda_http_body_rejects_total", reason=reason) == 0
     for name in ("requests_in_flight", "watch_streams"):
         assert sample(registry, f"remuda_http_{name}") == 0
 
 
-def test_counting_makes_no_new_series() -> None:
+def test_a_route_has_all_its_series_from_its_first_request_on_and_no_other_route_has_any() -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry, [PROCESS])
-    before = len(generate_latest(registry).splitlines())
+    assert routes(registry) == set()
     metrics.of("process", "get_health").count(204)
+    assert routes(registry) == {("process", "get_health")}
+    for status, count in {"1xx": 0, "2xx": 1, "3xx": 0, "4xx": 0, "5xx": 0}.items():
+        labels = {"service": "process", "route": "get_health", "status": status}
+        assert sample(registry, "remuda_http_requests_total", **labels) == count
+    labels = {"service": "process", "route": "get_health"}
+    assert sample(registry, "remuda_http_request_duration_seconds_count", **labels) == 0
+
+
+def routes(registry: CollectorRegistry) -> set[tuple[str, str]]:
+    labels = [each.labels for family in registry.collect() for each in family.samples if "route" in each.labels]
+    return {(each["service"], each["route"]) for each in labels}
+
+
+def test_unknown_routes_services_and_errors_make_one_series_at_most() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, [PROCESS])
     metrics.of("process", "no such route").count(404)
     metrics.of(None, None).observe_duration(0.5)
+    before = len(generate_latest(registry).splitlines())
+    for name in map(str, range(9)):
+        metrics.of(name, name).count(404)
     for code in ("too_many", "too_large", "too_slow", "conflict"):
         metrics.count_error(code, "no such service")
     metrics.count_closed("idle")
     assert len(generate_latest(registry).splitlines()) == before
+    assert routes(registry) == {("none", "none")}
 
 
 def test_what_is_counted_is_found_under_its_labels() -> None:
@@ -53,6 +69,7 @@ def test_what_is_counted_is_found_under_its_labels() -> None:
     metrics.count_closed("write_timeout")
     place = {"service": "process", "route": "get_health"}
     assert sample(registry, "remuda_http_requests_total", **place, status="5xx") == 1
+    assert sample(registry, "remuda_http_errors_total", service="process") == 1
     assert sample(registry, "remuda_http_request_duration_seconds_sum", **place) == 0.5
     assert sample(registry, "remuda_http_rate_limited_total", service="process") == 1
     assert sample(registry, "remuda_http_body_rejects_total", reason="too_large") == 1

@@ -29,6 +29,7 @@ from remuda.resources.conventions import PAYING_CREATOR, PAYING_ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import Provided
+from tests.kit.identity.login import common_words
 from tests.kit.identity.resource_api import registry
 from tests.kit.proofs.crashing_store import MOMENTS, CrashError, Fuse, FusedStore
 from tests.kit.simulation.runner import World, simulate
@@ -102,7 +103,11 @@ class Machine:
         over: dict[str, Any] = {"store": store, "clock": world.clock, "randomness": world.randomness}
         sessions = Sessions(**over, settings=tokens.settings, tokens=tokens)
         return Passwords(
-            **over, run_blocking=here, sessions=sessions, parameters=Argon2Parameters(memory_kib=8, time_cost=1)
+            **over,
+            run_blocking=here,
+            sessions=sessions,
+            parameters=Argon2Parameters(memory_kib=8, time_cost=1),
+            load_common=common_words,
         )
 
     async def has_password(self, password: Secret) -> bool:
@@ -315,6 +320,18 @@ async def test_a_password_of_the_configuration_is_set_and_not_shown(machine: Mac
 def test_a_password_of_the_configuration_that_is_easily_guessed_is_refused() -> None:
     with pytest.raises(Invalid, match="password is too short"):
         check_bootstrap(BootstrapSettings(password=Secret("short")))
+
+
+async def test_a_password_of_the_configuration_that_is_common_is_refused_before_anything_is_made(
+    machine: Machine,
+) -> None:
+    for common in ("Administrator-1", "Acme-Rockets-2026", "root@example.com"):
+        settings = BootstrapSettings(
+            administrator="root@example.com", password=Secret(common), organization="acme rockets"
+        )
+        with pytest.raises(Invalid, match=r"identity\.bootstrap\.password is common .*: choose three or more words"):
+            await machine.start(settings=settings)
+    assert not (await machine.store.list(Organization)).items
 
 
 async def test_random_passwords_differ_and_nothing_of_them_is_stored_in_clear(machine: Machine) -> None:

@@ -1,6 +1,7 @@
 """The page after the login that shows who invites: to accept, to decline, to decide later."""
 
 from remuda.identity.kinds.users import OrganizationUser, membership_id, user_id
+from remuda.identity.tokens.secrets import s256
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.account_page import PATH, text
@@ -76,7 +77,15 @@ async def test_who_decides_later_is_asked_at_the_next_login_and_gets_to_where_it
     root = identity.client(identity.root)
     client = {"metadata": {"name": "console"}, "spec": {"redirectUris": [CONSOLE_URI]}}
     name = expect(await root.post("/api/v1/oauth2clients", client), 201)["metadata"]["id"]
-    asked = {"client_id": name, "redirect_uri": CONSOLE_URI, "response_type": "code", "prompt": "login", "state": "s"}
+    asked = {
+        "client_id": name,
+        "redirect_uri": CONSOLE_URI,
+        "response_type": "code",
+        "prompt": "login",
+        "state": "s",
+        "code_challenge": s256("v" * 43),
+        "code_challenge_method": "S256",
+    }
     browser = browser_of(identity)
     for _ in range(2):
         page = await browser.submit(await browser.get("/oauth2/v2/authorization", asked), email=KIM, password=PASSWORD)

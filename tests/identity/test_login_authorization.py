@@ -1,10 +1,13 @@
 """The authorization request: what is validated in which order, and where a browser is sent, or is not."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
+from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.secrets import Secret
 from tests.kit.identity.login import (
     APP,
@@ -148,6 +151,29 @@ async def test_a_code_is_good_for_the_client_it_was_made_for_and_once(logins: Lo
     assert (await logins.api.ask(None).post("/oauth2/v2/token", form=injected)).json["error"] == "invalid_grant"
     assert (await logins.exchange(code)).status == 200
     assert (await logins.exchange(code)).json["error"] == "invalid_grant"
+
+
+async def test_a_request_without_a_challenge_is_refused_unless_a_client_with_a_secret_was_registered_without(
+    logins: LoginEnvironment,
+) -> None:
+    uri, secret = "https://other.test/cb", "s" * 43
+    specs: dict[str, dict[str, Any]] = {
+        "confidential": {"secret_hash": token_hash(secret)},
+        "public": {"is_public": True, "is_challenge_optional": True},
+        "lenient": {"secret_hash": token_hash(secret), "is_challenge_optional": True},
+    }
+    refused = {}
+    for client, spec in specs.items():
+        await logins.client(client, name=client, redirect_uri=uri, **spec)
+        reply = await logins.browser().authorize(client_id=client, redirect_uri=uri)
+        refused[client] = sent_to(reply).get("error") if reply.status == 302 else None
+    assert refused == {"confidential": "invalid_request", "public": "invalid_request", "lenient": None}
+    challenged = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
+    page = await logins.browser().authorize(client_id="confidential", redirect_uri=uri, **challenged)
+    assert page.status == 200
+    plain = {"code_challenge": VERIFIER, "code_challenge_method": "plain"}
+    reply = await logins.browser().authorize(client_id="lenient", redirect_uri=uri, **plain)
+    assert sent_to(reply)["error"] == "invalid_request"
 
 
 async def test_who_has_a_session_with_a_client_is_not_asked_again(logins: LoginEnvironment) -> None:
@@ -301,7 +327,9 @@ async def test_a_form_of_another_site_is_sent_round_once_so_that_the_cookie_come
 async def test_a_client_with_a_login_page_of_its_own_is_given_the_state(logins: LoginEnvironment) -> None:
     client = "c1111111-0000-4000-8000-000000000003"
     uri = "https://own.test/cb"
-    await logins.client(client, name="own", redirect_uri=uri, login_uri="https://own.test/login?a=b")
+    await logins.client(
+        client, name="own", redirect_uri=uri, login_uri="https://own.test/login?a=b", is_challenge_optional=True
+    )
     await logins.provider(
         "d1111111-0000-4000-8000-000000000001", issuer="https://idp.test", type="google", client_id="x"
     )

@@ -89,7 +89,9 @@ async def test_nobody_is_sent_to_an_address_that_is_not_the_clients_home(
 
 async def test_an_id_token_does_not_speak_for_another_client(logins: LoginEnvironment) -> None:
     other, address = "c1111111-0000-4000-8000-000000000003", "https://other.test/"
-    await logins.client(other, name="other", redirect_uri="https://other.test/cb", home_uri=address)
+    await logins.client(
+        other, name="other", redirect_uri="https://other.test/cb", home_uri=address, is_challenge_optional=True
+    )
     browser, tokens = await logged_in(logins)
     asked = {"client_id": other, "post_logout_redirect_uri": address}
     assert (await browser.get(PATH, {**asked, "id_token_hint": tokens["id_token"]})).status == 400

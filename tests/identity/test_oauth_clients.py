@@ -77,6 +77,9 @@ async def test_a_change_keeps_the_secret_unless_the_client_becomes_public(oauth:
     changed = await admin.put(path, wanted(redirectUris=[CALLBACK, "https://other.example.com/"]))
     assert answer(changed)["spec"]["redirectUris"] == [CALLBACK, "https://other.example.com/"]
     await oauth.log_in(ann, app)
+    without = answer(await admin.put(path, wanted(isChallengeOptional=True)))
+    assert without["spec"]["isChallengeOptional"] is True
+    assert "isChallengeOptional" not in answer(await admin.put(path, wanted()))["spec"]
     assert (await admin.put(path, wanted(), if_match='"stale"')).status == 412
     assert (await admin.put(path, wanted(isPublic=True))).status == 200
     assert rejection(await oauth.redeem(await oauth.code(ann, app), app)) == (401, "access_denied")
@@ -113,6 +116,7 @@ async def test_a_forgotten_client_logs_nobody_in_and_refreshes_nothing(oauth: OA
         {"publicKey": SHORT},
         {"publicKey": ECKey.generate_key("P-256").as_pem(private=True).decode()},
         {"publicKey": KEY, "isPublic": True},
+        {"isChallengeOptional": True, "isPublic": True},
     ],
 )
 async def test_a_client_that_makes_no_sense_is_not_registered(oauth: OAuthEnvironment, spec: dict[str, Any]) -> None:

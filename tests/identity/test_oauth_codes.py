@@ -108,10 +108,13 @@ async def test_a_challenge_is_never_its_own_verifier(oauth: OAuthEnvironment) ->
     assert rejection(await oauth.redeem(code, app)) == (400, "invalid_client")
 
 
-async def test_a_login_without_a_challenge_needs_a_client_with_a_secret_and_takes_no_verifier(
+async def test_a_login_without_a_challenge_needs_a_client_registered_without_and_takes_no_verifier(
     oauth: OAuthEnvironment,
 ) -> None:
-    ann, app, public = await oauth.user("ann@example.com"), await oauth.app(), await oauth.app(is_public=True)
+    ann, public = await oauth.user("ann@example.com"), await oauth.app(is_public=True)
+    strict, app = await oauth.app(), await oauth.app(is_challenge_optional=True)
+    code = await oauth.code(ann, strict, challenge="")
+    assert rejection(await oauth.redeem(code, strict, code_verifier=None)) == (400, "invalid_client")
     code = await oauth.code(ann, app, challenge="")
     assert rejection(await oauth.redeem(code, app)) == (400, "invalid_client")  # a downgrade
     assert (await oauth.redeem(code, app, code_verifier=None)).status == 200

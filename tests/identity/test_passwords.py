@@ -14,7 +14,7 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.passwords import ARGON2, LINK_LIFETIME, Argon2Parameters, Hasher, check_password
+from remuda.identity.login.passwords import ARGON2, LINK_LIFETIME, Argon2Parameters, Hasher, check_length
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
@@ -25,7 +25,7 @@ from tests.kit.identity.resource_api import ORG, OTHER_ORG, everywhere, member
 
 T = TypeVar("T")
 
-NEW = "an altogether new password"
+NEW = "an altogether new and good password"
 PATH = "/oauth2/v2/password"
 
 
@@ -49,10 +49,10 @@ async def test_a_password_is_the_same_however_its_letters_are_composed() -> None
 async def test_a_password_that_may_be_set_fits_however_much_longer_it_is_when_composed() -> None:
     sign = "\ufdfa"  # one letter of three bytes, 18 letters of 33 bytes as it is hashed
     longest = Secret(sign * 31 + "x")
-    check_password(longest, JO)
+    check_length(longest)
     assert await hasher().matches(await hasher().hash(longest), longest)
     with pytest.raises(Invalid, match="too long"):
-        check_password(Secret(sign * 32), JO)
+        check_length(Secret(sign * 32))
 
 
 async def test_two_hashes_of_one_password_are_not_alike() -> None:
@@ -96,17 +96,15 @@ def test_the_parameters_are_those_that_the_standard_recommends() -> None:
     assert ARGON2.memory_kib * ARGON2.concurrency <= 256 * 1024
 
 
-@pytest.mark.parametrize(
-    "password", ["", "eleven char", "x" * 12, JO, f" {JO.upper()} ", "long" * 257, "\N{GRINNING FACE}" * 257]
-)
-def test_a_password_that_is_easily_guessed_or_too_long_is_refused(password: str) -> None:
-    with pytest.raises(Invalid, match=r"password is"):
-        check_password(Secret(password), JO)
+@pytest.mark.parametrize("password", ["", "eleven char", "long" * 257, "\N{GRINNING FACE}" * 257])
+def test_a_password_that_is_too_short_or_too_long_is_refused(password: str) -> None:
+    with pytest.raises(Invalid, match=r"password is too (short|long): choose one of at"):
+        check_length(Secret(password))
 
 
 def test_a_password_of_twelve_characters_is_enough() -> None:
-    check_password(Secret("twelve chars"), JO)
-    check_password(Secret("\N{GRINNING FACE}" * 11 + "x"), JO)
+    check_length(Secret("twelve chars"))
+    check_length(Secret("\N{GRINNING FACE}" * 11 + "x"))
 
 
 async def test_a_hash_of_other_parameters_is_computed_again_at_the_next_login(logins: LoginEnvironment) -> None:

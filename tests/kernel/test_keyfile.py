@@ -8,7 +8,16 @@ import pytest
 
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
-from remuda.kernel.sealing import Keyring, Sealer, create_keyring_file, load_keyring, rotate_keyring_file
+from remuda.kernel.sealing import (
+    Keyring,
+    Sealer,
+    SealingKey,
+    add_previous_keys,
+    create_keyring_file,
+    load_keyring,
+    remove_previous_keys,
+    rotate_keyring_file,
+)
 from remuda.kernel.secrets import Secret
 
 RANDOMNESS = SystemRandomness()
@@ -142,3 +151,41 @@ def test_the_file_format_is_fixed(tmp_path: Path) -> None:
     write_private(path, key_file())
     keyring: Keyring = load_keyring(path)
     assert (keyring.current.id, keyring.current.material) == ("k", b"k" * 32)
+
+
+def test_a_derived_key_survives_rotation_and_the_removal_of_the_first_key(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    first = create_keyring_file(path, RANDOMNESS)
+    derived = Sealer(first).derived_key("audit")
+    rotate_keyring_file(path, RANDOMNESS)
+    rotated = rotate_keyring_file(path, RANDOMNESS)
+    assert Sealer(load_keyring(path)).derived_key("audit") == derived
+    remove_previous_keys(path, {key.id for key in rotated.previous})
+    left = load_keyring(path)
+    assert left.keys == (rotated.current,)
+    assert Sealer(left).derived_key("audit") == derived
+    assert first.current.material not in {left.root, derived}
+
+
+def test_derived_keys_differ_by_purpose_and_are_no_sealing_key(tmp_path: Path) -> None:
+    keyring = create_keyring_file(tmp_path / "keys.json", RANDOMNESS)
+    keys = {keyring.current.material, keyring.root, *map(Sealer(keyring).derived_key, ("audit", "metrics"))}
+    assert len(keys) == 4
+    assert {len(key) for key in keys} == {32}
+    assert keyring.root.hex() not in repr(keyring)
+
+
+def test_the_current_key_is_never_removed(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    keyring = create_keyring_file(path, RANDOMNESS)
+    assert remove_previous_keys(path, {keyring.current.id}).keys == keyring.keys
+
+
+def test_keys_of_another_file_open_and_do_not_seal(tmp_path: Path) -> None:
+    ours, theirs = (create_keyring_file(tmp_path / name, RANDOMNESS) for name in "ab")
+    joined = add_previous_keys(tmp_path / "a", theirs)
+    assert joined.keys == (ours.current, theirs.current)
+    assert load_keyring(tmp_path / "a").root == ours.root
+    assert add_previous_keys(tmp_path / "a", theirs) == joined
+    with pytest.raises(Invalid, match="two keys with the id"):
+        add_previous_keys(tmp_path / "a", Keyring(SealingKey(theirs.current.id, b"x" * 32)))

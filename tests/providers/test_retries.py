@@ -155,9 +155,17 @@ async def test_the_times_of_calls_that_took_as_long_as_they_may_can_be_told_apar
 
 
 @options(seeds=1)
-async def test_every_label_value_is_there_from_the_start(cloud: Cloud) -> None:
-    outcomes = ("done", "failed", "unhealthy", "unknown", "busy", "full", "broken", "stopping", "not_sent")
-    assert {cloud.sample("calls_total", method=v, outcome=o) for v in ("make", "look") for o in outcomes} == {0}
-    assert {cloud.sample("retries_total", method=verb) for verb in ("make", "look")} == {0}
-    assert {cloud.sample("call_seconds_count", method=verb) for verb in ("make", "look")} == {0}
+async def test_what_alerts_watch_is_there_from_the_start_and_methods_from_their_first_call(cloud: Cloud) -> None:
+    outcomes = ("failed", "unhealthy", "unknown", "busy", "full", "broken", "stopping", "not_sent")
+    assert [cloud.sample("failures_total", outcome=outcome) for outcome in outcomes] == [0] * len(outcomes)
+    assert methods(cloud) == set()
+    with pytest.raises(NotFound):
+        await cloud.look("a", error=NotFound("server", "a"))
+    assert methods(cloud) == {"look"}
+    assert cloud.sample("failures_total", outcome="failed") == 1
     assert [cloud.sample("breaker", state=state) for state in ("closed", "open", "half_open")] == [1, 0, 0]
+
+
+def methods(cloud: Cloud) -> set[str]:
+    samples = [sample.labels for family in cloud.registry.collect() for sample in family.samples]
+    return {labels["method"] for labels in samples if "method" in labels}

@@ -21,7 +21,14 @@ from remuda.app.services import (
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config.schema import Configuration
-from remuda.config.settings import catalogues, compute_settings, connection_limits, public_url, region_settings
+from remuda.config.settings import (
+    catalogues,
+    compute_settings,
+    connection_limits,
+    metrics_settings,
+    public_url,
+    region_settings,
+)
 from remuda.http.cors import Cors
 from remuda.http.routes import Table
 from remuda.http.server.health import PROCESS, Mounted
@@ -81,7 +88,13 @@ def tables() -> Mapping[str, Published]:
 def settings(configuration: Configuration) -> Settings:
     server = configuration.server
     limits, cors = connection_limits(server), Cors(server.cors_origins)
-    return Settings(data=server.data, listen=server.listen, connection_limits=limits, cors=cors)
+    return Settings(
+        data=server.data,
+        listen=server.listen,
+        connection_limits=limits,
+        cors=cors,
+        metrics=metrics_settings(configuration.metrics),
+    )
 
 
 def services(configuration: Configuration, messages: StartMessages) -> Services:

@@ -1,7 +1,7 @@
 """Services of a process: identity, region and compute, started side by side, and the console in front of them.
 
-They reach each other without the network, through the same clients and with the permissions of the same service
-accounts as in separate processes.
+They reach each other without the network, through the same clients and with the permissions of the same roles as in
+separate processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -169,21 +169,25 @@ def _watch(ports: ServicePorts, delegation: Delegation) -> LocalWatch:
     return LocalWatch(reader=delegation.service, clock=ports.clock, randomness=ports.randomness, watched=ports.watched)
 
 
+_REGION, _COMPUTE = "unikorn-region", "unikorn-compute"
+_ROLES = {_REGION: "region-service", _COMPUTE: "compute-service"}
+
+
 def _service(identity: IdentityApp, name: str) -> ServicePrincipal:
-    """Return a function that returns a service's principal with its current permissions."""
+    """Return a function that returns a service's principal with its current permissions.
+
+    It calls within this process, so it needs no credentials, and no system account that others could use.
+    """
     known: Principal | None = None
 
     async def service() -> Principal:
         nonlocal known
-        access = (await identity.services.permissions.of_system(name)).access
+        access = (await identity.services.permissions.of_role(_ROLES[name])).access
         if known is None or known.access is not access:
             known = Principal(subject=name, type="system", access=access)
         return known
 
     return service
-
-
-_REGION = "unikorn-region"
 
 
 def run_region(
@@ -203,9 +207,6 @@ def run_region(
         settings=settings,
     )
     return _running(RegionApp(ports))
-
-
-_COMPUTE = "unikorn-compute"
 
 
 def run_compute(

@@ -13,6 +13,8 @@ from ipaddress import ip_network
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
+from remuda.http.server.server import ListenAddress
+from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import is_id
 from remuda.outbound.addresses import read_name_server
 
@@ -85,6 +87,16 @@ def check_positive(number: int) -> Problem:
 
 def check_not_zero(duration: timedelta) -> Problem:
     return None if duration else "is zero: write a duration of at least 1s"
+
+
+def check_listen_address(text: str) -> Problem:
+    """Reject a text that is not HOST:PORT; an empty text means that nothing listens."""
+    try:
+        if text:
+            ListenAddress.parse(text, field="")
+    except Invalid as error:
+        return error.message.strip(" .")
+    return None
 
 
 def check_network(text: str) -> Problem:

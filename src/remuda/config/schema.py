@@ -13,6 +13,7 @@ from remuda.config.fields import (
     Setting,
     check_email,
     check_gpu_vendor,
+    check_listen_address,
     check_name,
     check_name_server,
     check_network,
@@ -27,6 +28,7 @@ from remuda.config.fields import (
     check_vlan,
     settings_of,
 )
+from remuda.http.server.exposition import DEFAULT_ADDRESS
 from remuda.http.server.server import ListenAddress
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
@@ -188,10 +190,18 @@ class ServerConfig(Section):
         tuple[str, ...],
         Description("The origins whose web pages may use the APIs; `*` is any.", check_origin),
     ] = ()
-    trusted_proxies: Annotated[
+    forwarding_proxies: Annotated[
         tuple[str, ...],
-        Description("Networks of proxies whose headers about client certificates are trusted.", check_network),
+        Description("Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count.", check_network),
     ] = ()
+    certificate_proxies: Annotated[
+        tuple[str, ...],
+        Description("Networks of proxies that may pass on client certificates; needs `client_ca_file`.", check_network),
+    ] = ()
+    client_ca_file: Annotated[
+        Path | None,
+        Description("PEM file of the authorities that issue client certificates of services.", shown="no authority"),
+    ] = None
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
     connections: Annotated[int, Description("Largest number of open connections.", check_positive)] = 10_000
     body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
@@ -210,6 +220,24 @@ class ServerConfig(Section):
     read_timeout: Annotated[
         timedelta, Description("Timeout for a client that does not read its response.", check_not_zero)
     ] = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsConfig(Section):
+    """Settings of the metrics of the process."""
+
+    listen: Annotated[
+        str | None,
+        Description(
+            "HOST:PORT at which the metrics are served; empty for none. Port 0 chooses a free port.",
+            check_listen_address,
+            f"{DEFAULT_ADDRESS}, or a free port of that host while another process has this one",
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        Description("The file with the bearer token that readers of the metrics need.", shown="no token is needed"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,15 +301,6 @@ class IdentityProviderConfig:
     ] = None
 
 
-def _services() -> dict[str, SystemAccountConfig]:
-    return {
-        "unikorn-region": SystemAccountConfig(role="region-service"),
-        "unikorn-kubernetes": SystemAccountConfig(role="kubernetes-service"),
-        "unikorn-compute": SystemAccountConfig(role="compute-service"),
-        "uni-storage": SystemAccountConfig(role="storage-service"),
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapConfig(Section):
     """Objects that the first start creates. Later, only the administrator matters: it stays one while named."""
@@ -314,6 +333,16 @@ class IdentityConfig(Section):
     refresh_token_lifetime: Annotated[
         timedelta, Description("Time after the login in which a session can be refreshed.", check_not_zero)
     ] = timedelta(days=90)
+    session_idle_limit: Annotated[
+        timedelta,
+        Description(
+            "Time after the last refresh in which a session can be refreshed; at least `access_token_lifetime`.",
+            check_not_zero,
+        ),
+    ] = timedelta(days=30)
+    browser_idle_limit: Annotated[
+        timedelta, Description("Time after its last use in which a login in a browser is valid.", check_not_zero)
+    ] = timedelta(hours=4)
     service_account_token_lifetime: Annotated[
         timedelta, Description("Lifetime of a service account's token.", check_not_zero)
     ] = timedelta(days=90)
@@ -341,10 +370,9 @@ class IdentityConfig(Section):
     system_accounts: Annotated[
         Mapping[str, SystemAccountConfig],
         Description(
-            "Services by name, which authenticate with a client certificate or a signed token. Yours are added.",
-            shown="`unikorn-region`, `unikorn-kubernetes`, `unikorn-compute`, `uni-storage`, each with its own role",
+            "Services of other processes by name, which authenticate with a signed assertion or a client certificate."
         ),
-    ] = field(default_factory=_services)
+    ] = field(default_factory=dict)
     providers: Annotated[
         Mapping[str, IdentityProviderConfig],
         Description("External OpenID providers by name, where users can log in, or whose tokens are trusted."),
@@ -381,6 +409,7 @@ class Configuration(Section):
     """The whole configuration."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
     identity: IdentityConfig = field(default_factory=IdentityConfig)
     region: RegionConfig = field(default_factory=RegionConfig)
     compute: ComputeConfig = field(default_factory=ComputeConfig)

@@ -1,5 +1,6 @@
 """Conversion of the configuration into the settings of the process, identity, region and compute."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import pairwise
@@ -15,15 +16,18 @@ from remuda.config.schema import (
     ClusterNodeConfig,
     Configuration,
     IdentityProviderConfig,
+    MetricsConfig,
     PhysicalNetworkConfig,
     RegionConfig,
     ServerConfig,
     SystemAccountConfig,
 )
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import TrustedProxies
+from remuda.http.certificates import ClientAuthorities
 from remuda.http.cors import Cors
+from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
@@ -200,18 +204,68 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
     )
 
 
+def client_authorities(server: ServerConfig) -> ClientAuthorities | None:
+    """Return the authorities of client certificates, or raise Misconfigured."""
+    path = server.client_ca_file
+    if path is None:
+        if server.certificate_proxies:
+            needed = "name the PEM file of the authorities that issue the certificates of your services"
+            raise Misconfigured((f"server.certificate_proxies needs server.client_ca_file: {needed}.",))
+        return None
+    try:
+        return ClientAuthorities(path.read_bytes())
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or "it has no certificate"
+        problem = f"cannot be read from {path} ({cause}): name a PEM file of certificates"
+        raise Misconfigured((f"server.client_ca_file {problem}.",)) from None
+
+
 def api_settings(server: ServerConfig) -> ApiSettings:
     return ApiSettings(
         body_limit=server.body_limit,
         body_timeout_s=server.body_timeout.total_seconds(),
         time_limit_s=server.request_timeout.total_seconds(),
         cors=Cors(server.cors_origins),
-        proxies=TrustedProxies(server.trusted_proxies),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
+        certificates=CertificateProxies(server.certificate_proxies, client_authorities(server)),
     )
 
 
 def rate_limit(server: ServerConfig) -> RateLimit:
     return RateLimit(quota=server.rate_limit)
+
+
+_SHORTEST_TOKEN = 16
+_TOKEN = re.compile(r"[0-9A-Za-z._~+/-]+=*")
+
+
+def metrics_settings(section: MetricsConfig) -> MetricsSettings | None:
+    """Return the settings of the metrics, None if they are not served, or raise Misconfigured."""
+    token = None if section.token_file is None else _metrics_token(section.token_file)
+    if section.listen is None:
+        return MetricsSettings(takes_free_port=True, token=token)
+    if not section.listen:
+        return None
+    address = ListenAddress.parse(section.listen)
+    if token is None and not address.is_loopback:
+        remedy = "choose one such as 127.0.0.1:9464, or set metrics.token_file"
+        raise Misconfigured((f"metrics.listen can be reached by other machines without a token: {remedy}.",))
+    return MetricsSettings(listen=address, token=token)
+
+
+def _metrics_token(path: Path) -> Secret:
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        cause = getattr(error, "strerror", None) or "it is not text"
+        problem = f"metrics.token_file cannot be read from {path} ({cause}): name a file with the token alone."
+        raise Misconfigured((problem,)) from None
+    if len(token) < _SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
+        problem = f"metrics.token_file has no bearer token in {path}: write one of at least {_SHORTEST_TOKEN}"
+        raise Misconfigured(
+            (f"{problem} letters, digits, dots, dashes and underscores, such as of openssl rand -hex 32.",)
+        )
+    return Secret(token)
 
 
 def identity_settings(configuration: Configuration, *, url: str) -> IdentitySettings:
@@ -239,11 +293,13 @@ def check(configuration: Configuration) -> None:
     server = configuration.server
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
+    accepts_certificates = client_authorities(server) is not None
+    metrics_settings(configuration.metrics)
     try:
         settings = identity_settings(configuration, url=url)
         Bindings(settings)
         for name, account in settings.system_accounts.items():
-            _check_key(name, account.public_key)
+            _check_account(name, account, accepts_certificates=accepts_certificates)
         check_providers(settings)
         check_bootstrap(bootstrap_settings(configuration))
     except Invalid as error:
@@ -261,11 +317,14 @@ def _account(name: str, account: SystemAccountConfig) -> SystemAccount:
     return SystemAccount(role=account.role, public_key=key)
 
 
-def _check_key(name: str, pem: str) -> None:
-    if not pem:
+def _check_account(name: str, account: SystemAccount, *, accepts_certificates: bool) -> None:
+    if not account.public_key:
+        if not accepts_certificates:
+            remedy = "give it a public_key, or set server.client_ca_file for client certificates"
+            raise Invalid(f"system_accounts.{name}", "cannot authenticate", remedy=remedy)
         return
     try:
-        load_public_key(pem)
+        load_public_key(account.public_key)
     except Invalid:
         remedy = "give the PEM of an EC, Ed25519 or 2048-bit RSA key"
         raise Invalid(f"system_accounts.{name}.public_key", "is not a supported key", remedy=remedy) from None

@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope
-from remuda.http.authentication import RequestCredentials, TrustedProxies
+from remuda.http.authentication import RequestCredentials
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.responses import Header, Response
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
@@ -93,8 +94,8 @@ class InboundRequest:
         self.extra_headers: tuple[Header, ...] = ()
         self.credentials: RequestCredentials | None = None
 
-    def client(self, proxies: TrustedProxies) -> tuple[str, int] | None:
-        """Return the client's address: the peer of the connection or, if that is a trusted proxy, its client."""
+    def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
+        """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
         peer = self.observation.peer
         if peer is None or b"x-forwarded-for" not in self.headers:
             return peer
@@ -106,7 +107,7 @@ class InboundRequest:
         parts = (self.scope["method"].encode(), path, query, self.headers.get(b"if-match", b""), body)
         return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
-    def url(self, proxies: TrustedProxies) -> str:
+    def url(self, proxies: ForwardingProxies) -> str:
         """Return the base URL at which the client reaches this API, or an empty string if its host is invalid."""
         host, peer = self.headers.get(b"host", b""), self.observation.peer
         if not _HOST.fullmatch(host):

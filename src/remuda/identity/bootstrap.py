@@ -20,7 +20,7 @@ from remuda.access.principal import Principal
 from remuda.identity.credentials import Credentials, CredentialsFile, ExampleInstance
 from remuda.identity.kinds.tenancy import Bootstrap, BootstrapSpec, BootstrapStatus, Organization
 from remuda.identity.kinds.users import ServiceAccount, user_id
-from remuda.identity.login.passwords import Passwords, check_password
+from remuda.identity.login.passwords import Passwords, check_length
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.tenancy.rules import new_organization, new_project
@@ -60,9 +60,9 @@ class BootstrapSettings:
 
 
 def check_bootstrap(settings: BootstrapSettings) -> None:
-    """Raise Invalid if the configured password is not acceptable."""
+    """Raise Invalid if the configured password is too short or too long. Whether it is common is told at the start."""
     if settings.password is not None:
-        check_password(settings.password, settings.administrator)
+        check_length(settings.password)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,7 @@ class BootstrapRun:
         if record.status.finished is not None:
             await self._refresh_credentials(record.spec)
             return
+        await self._check_password()
         await self._create_all(record.spec)
         password = self.settings.password or self._random_password()
         administrator = self.settings.administrator
@@ -121,6 +122,13 @@ class BootstrapRun:
             return False
         record = await find(self.store, Bootstrap, _NAME)
         return record is not None and await exists(self.store, ServiceAccount, record.spec.service_account)
+
+    async def _check_password(self) -> None:
+        configured, subject = self.settings.password, self.settings.administrator
+        if configured is None:
+            return
+        names = (self.settings.organization,)
+        await self.passwords.check(configured, subject, names, field="identity.bootstrap.password")
 
     async def _record(self) -> Bootstrap:
         found = await find(self.store, Bootstrap, _NAME)

@@ -32,7 +32,7 @@ class GroupBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAccount:
-    """Service, authenticated by a client certificate with its name, or by an assertion signed with its key."""
+    """Service, authenticated by an assertion signed with its key or, if it has none, by a certificate of its name."""
 
     role: str
     """Name of its global role."""
@@ -54,14 +54,6 @@ class PlatformProvider:
     """Conditions under which its tokens are accepted; without it they are not."""
 
 
-_SERVICES: Mapping[str, SystemAccount] = {
-    "unikorn-region": SystemAccount(role="region-service"),
-    "unikorn-kubernetes": SystemAccount(role="kubernetes-service"),
-    "unikorn-compute": SystemAccount(role="compute-service"),
-    "uni-storage": SystemAccount(role="storage-service"),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentitySettings:
     """Settings of identity."""
@@ -71,6 +63,10 @@ class IdentitySettings:
     access_token_lifetime: timedelta = timedelta(hours=1)
     refresh_token_lifetime: timedelta = timedelta(days=90)
     """From the login, however often a session is refreshed."""
+    session_idle_limit: timedelta = timedelta(days=30)
+    """Time after its last refresh at which a session ends, but not before its access token expires."""
+    browser_idle_limit: timedelta = timedelta(hours=4)
+    """Time after its last use at which a login in a browser ends."""
     service_account_token_lifetime: timedelta = timedelta(days=90)
     code_lifetime: timedelta = timedelta(minutes=1)
     device_code_lifetime: timedelta = timedelta(minutes=10)
@@ -80,7 +76,8 @@ class IdentitySettings:
     """E-mail addresses of users with the global role platform-administrator."""
     role_bindings: tuple[RoleBinding, ...] = ()
     group_bindings: tuple[GroupBinding, ...] = ()
-    system_accounts: Mapping[str, SystemAccount] = field(default_factory=lambda: dict(_SERVICES))
+    system_accounts: Mapping[str, SystemAccount] = field(default_factory=dict)
+    """Services outside this process, by name."""
     providers: Mapping[str, PlatformProvider] = field(default_factory=dict)
     """Global external providers, by name."""
     intent_lifetime: timedelta = timedelta(minutes=10)

@@ -5,19 +5,22 @@ authenticated with it: a sealed text that is copied to another object does not o
 context and secret, so an unchanged secret has the same sealed text, and a write without a change is no write. The
 price: a reader of two copies of a store sees whether a secret changed between them, and how long it is.
 
-A keyring has one current key, which seals, and previous ones, which only open. The key file is JSON: a format number,
-and the keys with the current one first. A file that other users can read is rejected, since its keys may be known.
-Writers lock the directory from reading to renaming: otherwise concurrent ones could lose a key, and everything it had
-sealed.
+A keyring has one current key, which seals, and previous ones, which only open. Keys for other purposes than sealing
+(`Sealer.derived_key`) come from its root, which the first key determines and which no rotation changes.
+
+The key file is JSON: a format number, the keys with the current one first, and the root once there were several keys. A
+file that other users can read is rejected, since its keys may be known. Writers lock the directory from reading to
+renaming: otherwise concurrent ones could lose a key, and everything it had sealed.
 """
 
 import fcntl
 import hmac
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -45,6 +48,8 @@ class SealingKey:
 
     id: str
     material: bytes = field(repr=False)
+    created: datetime | None = None
+    """None for a key that was created before this was recorded."""
 
     def __post_init__(self) -> None:
         if not _KEY_ID.fullmatch(self.id):
@@ -59,22 +64,44 @@ class Keyring:
 
     current: SealingKey
     previous: tuple[SealingKey, ...] = ()
+    root: bytes = field(default=b"", repr=False)
+    """Material of the derived keys: derived from the oldest key, unless given."""
 
     def __post_init__(self) -> None:
         if len({key.id for key in self.keys}) != len(self.keys):
             raise Invalid("keyring", "has two keys with one id", remedy="give every key an id of its own")
+        if not self.root:
+            object.__setattr__(self, "root", _derive(self.keys[-1].material, purpose=b"remuda keyring root v1"))
+        if len(self.root) != _KEY_BYTES:
+            raise Invalid("root", "has the wrong length", remedy=f"use {_KEY_BYTES} bytes")
 
     @property
     def keys(self) -> tuple[SealingKey, ...]:
         """All keys, the current one first."""
         return (self.current, *self.previous)
 
+    def rotated(self, key: SealingKey) -> "Keyring":
+        """Return the keyring with another current key. All others stay, so that what they sealed still opens."""
+        return Keyring(key, self.keys, self.root)
+
+    def with_previous(self, other: "Keyring") -> "Keyring":
+        """Return the keyring that also opens what another one sealed."""
+        known = {key.id: key.material for key in self.keys}
+        for key in other.keys:
+            if known.get(key.id, key.material) != key.material:
+                raise Invalid("keyring", f"has two keys with the id {key.id}", remedy="restore the key files unchanged")
+        return replace(self, previous=(*self.previous, *(key for key in other.keys if key.id not in known)))
+
+    def without(self, ids: Collection[str]) -> "Keyring":
+        """Return the keyring without these previous keys. What they sealed no longer opens."""
+        return replace(self, previous=tuple(key for key in self.previous if key.id not in ids))
+
 
 class Sealer:
     """Seals secrets with the current key of a keyring, and opens them with any of its keys."""
 
     def __init__(self, keyring: Keyring) -> None:
-        self._current_id = keyring.current.id
+        self._current_id, self._root = keyring.current.id, keyring.root
         self._ciphers = {key.id: _Cipher(key) for key in keyring.keys}
 
     def seal(self, secret: Secret, *, context: str) -> str:
@@ -98,6 +125,14 @@ class Sealer:
         except (InvalidTag, ValueError):
             raise Unsealable(parts["key_id"]) from None
         return Secret(plain.decode("utf-8", "surrogatepass"))
+
+    def derived_key(self, purpose: str) -> bytes:
+        """Return the 32 bytes of a key for one other purpose. They stay the same when the sealing keys are rotated."""
+        return _derive(self._root, purpose=f"remuda derived key v1 {purpose}".encode())
+
+    def is_current(self, sealed: str) -> bool:
+        """Return whether a text was sealed with the current key."""
+        return sealed.startswith(f"sealed:v1:{self._current_id}:")
 
 
 class _Cipher:
@@ -127,44 +162,60 @@ def _to_bytes(text: str) -> bytes:
 _OTHERS_PERMISSIONS = 0o077
 
 
-class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The content of the key file. The keys' own repr hides their material."""
 
     format: Literal[1]
     keys: tuple[SealingKey, ...]
+    root: bytes = b""
 
 
 def load_keyring(path: Path) -> Keyring:
     """Read the keyring. Raise Invalid if other users can read the file, or if it is not a key file."""
     content = _read_private(path)
     try:
-        current, *previous = msgspec.json.decode(content, type=_KeyFile).keys
-        return Keyring(current, tuple(previous))
+        file = msgspec.json.decode(content, type=_KeyFile)
+        current, *previous = file.keys
+        return Keyring(current, tuple(previous), file.root)
     except (Invalid, msgspec.MsgspecError, ValueError):
         # The cause is dropped because it may quote the content.
         raise Invalid(str(path), "is not a key file", remedy="restore it from its backup") from None
 
 
-def create_keyring_file(path: Path, randomness: Randomness) -> Keyring:
+def create_keyring_file(path: Path, randomness: Randomness, *, now: datetime | None = None) -> Keyring:
     """Create a file with one new key unless there is one already, and return its keyring."""
     with _directory_lock(path):
         if path.exists():
             return load_keyring(path)
-        keyring = Keyring(_new_key(randomness))
+        keyring = Keyring(_new_key(randomness, now))
         _replace(path, keyring)
         return keyring
 
 
-def rotate_keyring_file(path: Path, randomness: Randomness) -> Keyring:
+def rotate_keyring_file(path: Path, randomness: Randomness, *, now: datetime | None = None) -> Keyring:
     """Add a new current key. All earlier keys stay, so that what they sealed still opens."""
+    return _change_file(path, lambda keyring: keyring.rotated(_new_key(randomness, now)))
+
+
+def remove_previous_keys(path: Path, ids: Collection[str]) -> Keyring:
+    """Remove previous keys. What they sealed no longer opens."""
+    return _change_file(path, lambda keyring: keyring.without(ids))
+
+
+def add_previous_keys(path: Path, other: Keyring) -> Keyring:
+    """Add the keys of another keyring, such as that of a backup, as previous ones."""
+    return _change_file(path, lambda keyring: keyring.with_previous(other))
+
+
+def _change_file(path: Path, change: Callable[[Keyring], Keyring]) -> Keyring:
     with _directory_lock(path):
-        keyring = Keyring(_new_key(randomness), load_keyring(path).keys)
+        keyring = change(load_keyring(path))
         _replace(path, keyring)
         return keyring
 
 
-def _new_key(randomness: Randomness) -> SealingKey:
-    return SealingKey(id=randomness.token_bytes(6).hex(), material=randomness.token_bytes(32))
+def _new_key(randomness: Randomness, now: datetime | None) -> SealingKey:
+    return SealingKey(id=randomness.token_bytes(6).hex(), material=randomness.token_bytes(32), created=now)
 
 
 def _read_private(path: Path) -> bytes:
@@ -193,7 +244,9 @@ def _directory_lock(path: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, keyring: Keyring) -> None:
-    content = msgspec.json.format(msgspec.json.encode(_KeyFile(format=1, keys=keyring.keys)))
+    is_implied = keyring.root == Keyring(keyring.keys[-1]).root
+    root = b"" if is_implied and not keyring.previous else keyring.root
+    content = msgspec.json.format(msgspec.json.encode(_KeyFile(format=1, keys=keyring.keys, root=root)))
     try:
         write_private(path, content)
     except OSError as error:

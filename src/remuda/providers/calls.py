@@ -158,7 +158,7 @@ class Calls:
         self.provider, self.methods = provider, frozenset(methods)
         self._clock, self._randomness = clock, randomness
         self._settings = settings = settings or CallSettings()
-        self._metrics = (metrics or CallMetrics(CollectorRegistry())).of(provider, sorted(self.methods))
+        self._metrics = (metrics or CallMetrics(CollectorRegistry())).of(provider)
         self._is_unhealthy = is_unhealthy
         self._slots = CallSlots(
             provider, slots=settings.slots, queue=settings.queue, show_waiting=self._metrics.waiting.set

@@ -1,14 +1,14 @@
-"""Prometheus metrics of provider calls. A scrape shows every label value, at zero if need be.
+"""Prometheus metrics of provider calls.
 
-A region has hundreds of them, which would take longer to create than all else at its start.
+A provider has hundreds of methods and outcomes: their series appear with the first call. What alerts watch, the
+failures of each provider and the state of its breaker, exists from its start.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from remuda.providers.circuit_breaker import BREAKER_STATES, BreakerState
 
@@ -18,17 +18,21 @@ abandoned by its caller; rejected because its key is busy, the queue is full, th
 past its deadline before it was sent."""
 
 _BUCKETS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # uploads take minutes
-_OUTCOMES: tuple[CallOutcome, ...] = get_args(CallOutcome)
+_FAILURES: tuple[CallOutcome, ...] = tuple(each for each in get_args(CallOutcome) if each != "done")
 
 
-class CallMetrics(Collector):
+class CallMetrics:
     """Metrics of all providers of a process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._unscraped: list[tuple[str, tuple[str, ...]]] = []
-        registry.register(self)  # before the metrics below, which are collected after it
         self.calls = Counter(
             "remuda_provider_calls", "Calls by outcome.", ["provider", "method", "outcome"], registry=registry
+        )
+        self.failures = Counter(
+            "remuda_provider_failures",
+            "Calls of any method that were not done, by outcome.",
+            ["provider", "outcome"],
+            registry=registry,
         )
         self.retries = Counter(
             "remuda_provider_retries", "Calls that were retried.", ["provider", "method"], registry=registry
@@ -49,20 +53,8 @@ class CallMetrics(Collector):
             "remuda_provider_breaker", "1 for the breaker's state.", ["provider", "state"], registry=registry
         )
 
-    def of(self, provider: str, methods: Iterable[str]) -> "ProviderMetrics":
-        self._unscraped.append((provider, tuple(methods)))
+    def of(self, provider: str) -> "ProviderMetrics":
         return ProviderMetrics(self, provider)
-
-    def collect(self) -> Iterable[Metric]:
-        """Create the label values of providers that were not scraped yet."""
-        while self._unscraped:
-            provider, methods = self._unscraped.pop()
-            for method in methods:
-                self.retries.labels(provider, method)
-                self.seconds.labels(provider, method)
-                for outcome in _OUTCOMES:
-                    self.calls.labels(provider, method, outcome)
-        return ()
 
 
 class ProviderMetrics:
@@ -73,9 +65,12 @@ class ProviderMetrics:
         self.in_flight = metrics.in_flight.labels(provider)
         self.waiting = metrics.waiting.labels(provider)
         self.unknown = metrics.unknown.labels(provider)
+        self._failures = {outcome: metrics.failures.labels(provider, outcome) for outcome in _FAILURES}
 
     def count(self, method: str, outcome: CallOutcome) -> None:
         self._metrics.calls.labels(self._provider, method, outcome).inc()
+        if outcome in self._failures:
+            self._failures[outcome].inc()
 
     def count_retry(self, method: str) -> None:
         self._metrics.retries.labels(self._provider, method).inc()

@@ -15,7 +15,7 @@ from tests.kit.asgi.contract import PAGES, Contract, Reply
 def process_contract() -> Contract:
     """Return what the answers of a process about itself are held against."""
     plain = msgspec.json.decode(msgspec.json.encode(document(PROCESS, version="0")))
-    return Contract(plain, {**PAGES, "/": "text/html", "/metrics": "text/plain"})
+    return Contract(plain, {**PAGES, "/": "text/html"})
 
 
 def validated(response: httpx2.Response) -> httpx2.Response:

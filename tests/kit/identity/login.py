@@ -6,6 +6,7 @@ is here. Passwords cost next to nothing here, and every argon2 run is counted.
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -17,6 +18,7 @@ from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.kinds.users import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id
 from remuda.identity.login import routes as login_api
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
+from remuda.identity.login.common_passwords import load_words
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.invitation_pages import InvitationPages
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
@@ -50,6 +52,9 @@ CONSOLE_URI = "https://console.test/callback?here=1"
 CONSOLE_HOME = "https://console.test/"
 APP = "b1111111-0000-4000-8000-000000000002"
 APP_URI = "https://app.test/cb"
+
+common_words = cache(load_words)
+"""Common words, read once for all tests of a process."""
 
 JO = "jo@example.com"
 PASSWORD = "correct horse battery staple"
@@ -122,6 +127,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         run_blocking=counted,
         sessions=tokens.sessions,
         parameters=CHEAP,
+        load_common=common_words,
     )
     pages = login_services(ports, tokens=tokens, oauth=oauth, passwords=passwords)
     return LoginServices(
@@ -149,7 +155,7 @@ def run_login(
     seeds: int = 1,
     **settings: Any,
 ) -> None:
-    """Run a scenario with two OAuth clients and one user, Jo."""
+    """Run a scenario with two OAuth clients and one user, Jo. One of the clients needs no code challenge."""
 
     async def run(api: IdentityApi[LoginServices]) -> None:
         logins = LoginEnvironment(api)
@@ -173,6 +179,7 @@ class LoginEnvironment:
             home_uri=CONSOLE_HOME,
             secret_hash=token_hash(CONSOLE_SECRET),
             is_first_party=True,
+            is_challenge_optional=True,
         )
         await self.client(APP, name="app", redirect_uri=APP_URI, is_public=True)
         await self.user(JO, password=PASSWORD)

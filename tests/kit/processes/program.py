@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
+from remuda.datadir import DataDirectory
 from tests.kit.processes.forked import Forked, start
 
 READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
@@ -38,6 +41,14 @@ class Running:
     """What it said before it was ready."""
 
     @property
+    def metrics_url(self) -> str:
+        return DataDirectory(self.data).metrics_at()
+
+    def metrics(self, **options: Any) -> httpx2.Response:
+        """Read its metrics."""
+        return httpx2.get(self.metrics_url, **options)
+
+    @property
     def credentials(self) -> Mapping[str, Any]:
         """What scripts find."""
         found: Mapping[str, Any] = json.loads((self.data / "credentials.json").read_text())
@@ -57,6 +68,8 @@ def up(
     environment: Mapping[str, str] | None = None,
     stdout: Any = subprocess.PIPE,
 ) -> Forked:
+    """Start it. Its metrics get a free port, unless the environment says otherwise: many run at once."""
+    environment = {"REMUDA_METRICS__LISTEN": "127.0.0.1:0", **(environment or {})}
     return start(CODE, *_words(data, listen, *more), environment=environment, stdout=stdout)
 
 

@@ -13,9 +13,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import uvloop
 
+from remuda.datadir import DataDirectory
 from remuda.http.api import Api
+from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.health import Mounted
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
@@ -23,7 +26,6 @@ from remuda.http.watch import WatchPorts
 from remuda.process import ProcessPorts, ProcessServices, Settings, run
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.contract import contract_of
-from tests.kit.asgi.process_client import ask
 from tests.kit.asgi.validating import LINE, Validated
 from tests.kit.sample_api.server import SampleAuthenticator
 from tests.kit.sample_api.service import TABLE, SampleService
@@ -39,6 +41,7 @@ class SampleProcess:
 
     process: subprocess.Popen[str]
     port: int
+    metrics_url: str
 
     @property
     def server(self) -> str:
@@ -57,7 +60,7 @@ class SampleProcess:
 
     def metrics(self) -> dict[str, float]:
         """Return every series with its value."""
-        lines = ask(f"{self.server}/metrics").text.splitlines()
+        lines = httpx2.get(self.metrics_url).text.splitlines()
         pairs = [line.rpartition(" ") for line in lines if not line.startswith("#")]
         return {series: float(value) for series, _, value in pairs}
 
@@ -77,7 +80,8 @@ def sample_process(data: Path, *, limit_s: float, connections: int) -> Iterator[
     with process:
         try:
             assert process.stdout is not None
-            yield SampleProcess(process, int(process.stdout.readline()))
+            port = int(process.stdout.readline())
+            yield SampleProcess(process, port, DataDirectory(data).metrics_at())
         finally:
             process.kill()
     assert LINE not in log.read_text(errors="replace"), f"a response is undocumented: see {log}"
@@ -95,6 +99,7 @@ async def services(ports: ProcessPorts) -> AsyncIterator[ProcessServices]:
 
 
 async def main(data: Path, limit_s: float, connections: int) -> None:
+    local = ListenAddress("127.0.0.1", 0)
     limits = ConnectionLimits(
         head_s=limit_s,
         body_stall_s=limit_s,
@@ -103,7 +108,7 @@ async def main(data: Path, limit_s: float, connections: int) -> None:
         connections=connections,
     )
     await run(
-        Settings(data=data, listen=ListenAddress("127.0.0.1", 0), connection_limits=limits),
+        Settings(data=data, listen=local, connection_limits=limits, metrics=MetricsSettings(listen=local)),
         announce=lambda address: print(address.port, flush=True),  # noqa: T201  how it is found
         services=services,
         kinds=REGISTRY,

@@ -1,7 +1,7 @@
 """A process with one small service, which says what happens to it: `python -m tests.kit.processes.sample_service DATA`.
 
 Line by line: that it is entered, the port, that it is left and what its store says then. It is ready once it was asked
-to be, and its one answer takes as long as it is told to.
+to be, and its answers take as long as they are told to.
 """
 
 import asyncio
@@ -15,10 +15,14 @@ from prometheus_client import Counter
 from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.responses import Response
 from remuda.http.routes import Table
+from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.health import Mounted
 from remuda.http.server.server import ListenAddress
 from remuda.process import ProcessPorts, ProcessServices, Settings, run
 from tests.kit.sample_kinds import REGISTRY, Horse, horse
+
+RELEASE = "release"
+"""A file in the data directory: while it is not there, `/held` does not answer."""
 
 TABLE = Table("slow", title="Slow", description="It takes its time.", routes=[])
 
@@ -41,6 +45,11 @@ class Service:
             await self._ports.closing.wait()
             await asyncio.sleep(0.2)
             await self._ports.store.create(horse("late"))
+        if scope["path"].endswith("/held"):
+            self._waits.inc()
+            while not (self._ports.data.path / RELEASE).exists():  # noqa: ASYNC110  a file has no event
+                await asyncio.sleep(0.01)
+            await self._ports.store.create(horse("late"))
         self._is_ready = True
         await Response(200, b"done").send(send)
 
@@ -58,7 +67,8 @@ async def services(ports: ProcessPorts) -> AsyncIterator[ProcessServices]:
 
 
 async def main(data: Path) -> None:
-    settings = Settings(data=data, listen=ListenAddress("127.0.0.1", 0))
+    local = ListenAddress("127.0.0.1", 0)
+    settings = Settings(data=data, listen=local, metrics=MetricsSettings(listen=local))
     await run(settings, announce=lambda address: say(str(address.port)), services=services, kinds=REGISTRY)
 
 

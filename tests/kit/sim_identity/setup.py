@@ -57,7 +57,12 @@ class Pace:
 
 async def set_up(store: Store, passwords: Passwords) -> None:
     """Make what customers need to begin with, where it is missing."""
-    client = OAuth2ClientSpec(redirect_uri=CONSOLE_URI, home_uri=CONSOLE_HOME, secret_hash=token_hash(CONSOLE_SECRET))
+    client = OAuth2ClientSpec(
+        redirect_uri=CONSOLE_URI,
+        home_uri=CONSOLE_HOME,
+        secret_hash=token_hash(CONSOLE_SECRET),
+        is_challenge_optional=True,
+    )
     with suppress(AlreadyExists):
         metadata = Metadata(name=CONSOLE, labels={NAME: "console"})
         await store.create(OAuth2Client(metadata=metadata, spec=client))

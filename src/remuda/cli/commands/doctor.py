@@ -184,6 +184,7 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
     if is_running:
         for finding in await _process(data):
             yield finding
+        yield _metrics(data)
     else:
         yield _address(server.listen)
     for finding in _store(data, clock, is_running=is_running):
@@ -293,6 +294,11 @@ async def _process(data: DataDirectory) -> list[Finding]:
         message = f"The process is of another release: {release.version} (revision {release.revision})."
         findings.append(warning("process", message, "Restart it to use this release."))
     return findings
+
+
+def _metrics(data: DataDirectory) -> Finding:
+    url = data.metrics_at()
+    return ok("metrics", f"The metrics are at {url}." if url else "The metrics are not served.")
 
 
 async def _readiness(transport: HttpTransport, url: str) -> Finding:

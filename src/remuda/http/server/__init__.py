@@ -1,1 +1,1 @@
-"""HTTP server: connections and their limits, the access log, metrics and health."""
+"""HTTP server: connections and their limits, the access log, metrics, their exposition, and health."""

@@ -59,6 +59,8 @@ class LineWriter:
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._dropped = 0
+        self.total_dropped = 0
+        """Number of lines that were dropped since the start."""
         self._is_scheduled = False
         self._writable = select.poll()
         self._writable.register(descriptor, select.POLLOUT)
@@ -67,6 +69,7 @@ class LineWriter:
         """Take one line, to be written at the end of this event-loop iteration."""
         if len(self._buffer) > self._most_waiting:
             self._dropped += 1
+            self.total_dropped += 1
             return
         if self._dropped:
             self._log_dropped()

@@ -1,9 +1,9 @@
-"""Health, readiness, version and metrics of a process, its front page, and the mounts of its APIs.
+"""Health, readiness and version of a process, its front page, and the mounts of its APIs.
 
 These routes are public and are handled before anything else: a process that is overloaded or whose store fails still
 has to report it. So they are declared in a route table and documented from it, but do not pass the pipeline of the APIs
-with its rate limits, audit and idempotency. The metrics, in the format of Prometheus, and the front page are not JSON
-and not in the table.
+with its rate limits, audit and idempotency. The front page is not JSON and not in the table. The metrics have a
+listener of their own (`exposition`).
 
 Alive (`/healthz`) means that the event loop runs, which the response proves. Ready (`/readyz`) means that requests
 should be sent here: each check reports the current problems.
@@ -12,14 +12,12 @@ Of several APIs the one with the longest matching prefix gets the request. The p
 holds the prefix, as in ASGI.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from remuda.access.principal import ANONYMOUS, Context
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
@@ -29,7 +27,7 @@ from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.invocation import invocations
 from remuda.http.pages import page_response
 from remuda.http.request import Observation, observation_of
-from remuda.http.responses import JSON, Header, HtmlPage, Response
+from remuda.http.responses import JSON, HtmlPage, Response
 from remuda.http.routes import AnyRoute, Call, Route, Table
 from remuda.http.schema import Nothing, Wire
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
@@ -110,7 +108,6 @@ _CALL: _Call = Call(context=Context(principal=ANONYMOUS, operation=""), path=Not
 _METHODS = ("GET", "HEAD")
 _SHARED_METHODS = (*_METHODS, "OPTIONS")
 _DOCUMENTS = frozenset({"/openapi.json", "/docs"})
-_METRICS: Header = (b"content-type", CONTENT_TYPE_LATEST.encode())
 
 
 class Health(Wire, frozen=True, omit_defaults=False):
@@ -152,21 +149,17 @@ class ProcessPages:
         *,
         description: ServiceDescriptor,
         checks: Sequence[Check],
-        registry: CollectorRegistry,
         mounted: Sequence[Mounted] = (),
         cors: Cors | None = None,
     ) -> None:
         """Take the CORS settings of the routes in the table: no origin, unless some are named."""
         self._cors = cors or Cors()
         self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
-        self._checks, self._registry = checks, registry
+        self._checks = checks
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._invocations = invocations(PROCESS, self)
-        self._pages: Mapping[str, Callable[[], Awaitable[Response]]] = {
-            "/": self._show_front,
-            "/metrics": self._show_metrics,
-        }
+        self._pages: Mapping[str, Callable[[], Awaitable[Response]]] = {"/": self._show_front}
         self._documents = Documents(PROCESS, description.version)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -203,12 +196,6 @@ class ProcessPages:
 
     async def _show_front(self) -> Response:
         return page_response(self._front(self.problems()))
-
-    async def _show_metrics(self) -> Response:
-        text = await asyncio.to_thread(
-            generate_latest, self._registry
-        )  # with many routes it would block the event loop
-        return Response(HTTPStatus.OK, text, (_METRICS, NO_CACHE))
 
 
 async def _get_health(_pages: ProcessPages, _call: _Call) -> Health:
@@ -261,10 +248,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
 
 PROCESS = Table("process", title="Process", description="Health, readiness and version of a process.", routes=_ROUTES)
 
-PAGES: Mapping[str, str] = {
-    **{route.path: route.summary for route in _ROUTES},
-    "/metrics": "Metrics in the format of Prometheus",
-}
+PAGES: Mapping[str, str] = {route.path: route.summary for route in _ROUTES}
 """Pages of the process. No API can use these paths."""
 
 DOCS: Mapping[str, str] = {"/docs": "Documentation of these routes; every API has its own"}

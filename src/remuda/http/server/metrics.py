@@ -1,9 +1,10 @@
 """Prometheus metrics of HTTP requests.
 
-Every series exists from the start, at zero: a rate over a series that appears with its first error misses that error.
-Label values come from the route tables, so an unknown path cannot create a series. The values that every request
-updates are plain numbers, read at a scrape: the library's own counters take a lock each, which would be a good part of
-the time of a read request.
+What alerts watch exists from the start, at zero: a rate over a series that appears with its first error misses that
+error. The series of a route appear with its first request, because hundreds of routes are never used. Label values come
+from the route tables, so an unknown path cannot create a series. The values that every request updates are plain
+numbers, read at a scrape: the library's own counters take a lock each, which would be a good part of the time of a read
+request.
 """
 
 from bisect import bisect_left
@@ -34,6 +35,7 @@ CLOSE_REASONS = (
 """Reasons for which the server closes a connection."""
 
 _STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+_SERVER_ERROR = _STATUS_CLASSES.index("5xx")
 _BODY_REJECTS = ("too_large", "too_slow")
 _DURATIONS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LAGS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -63,10 +65,11 @@ _Routes = Mapping[tuple[str | None, str | None], RouteMeters]
 
 
 class _Requests(Collector):
-    """Collector of the counters of all routes."""
+    """Collector of the counters of all routes that had a request, and of the errors of all services."""
 
     def __init__(self, routes: _Routes) -> None:
         self._routes = routes
+        self._services = sorted({str(service) for service, _ in routes})
 
     def collect(self) -> Iterator[Metric]:
         names = ("service", "route")
@@ -74,7 +77,11 @@ class _Requests(Collector):
         about = "Time from a request's head to the end of its response, without watches."
         durations = HistogramMetricFamily("remuda_http_request_duration_seconds", about, labels=names)
         bounds = [*map(str, _DURATIONS_S), "+Inf"]
+        failures = dict.fromkeys(self._services, 0)
         for (service, route), meters in self._routes.items():
+            if not any(meters.responses):
+                continue
+            failures[str(service)] += meters.responses[_SERVER_ERROR]
             labels = (str(service), str(route))
             for status, count in zip(_STATUS_CLASSES, meters.responses, strict=True):
                 responses.add_metric((*labels, status), count)
@@ -82,6 +89,10 @@ class _Requests(Collector):
             durations.add_metric(labels, buckets, sum_value=meters.total_s)
         yield responses
         yield durations
+        errors = CounterMetricFamily("remuda_http_errors", "Requests that failed with 5xx.", labels=["service"])
+        for name, count in failures.items():
+            errors.add_metric([name], count)
+        yield errors
 
 
 class Metrics:

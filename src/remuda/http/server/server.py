@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import format_datetime
+from ipaddress import ip_address
 
 from remuda.http.asgi import ASGIApp
 from remuda.http.server.connection import Connection, ConnectionFactory
@@ -29,6 +30,7 @@ _UNSENT_BYTES = 64 * 1024
 _USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened on
+_LOCALHOST = "localhost"
 _PORT = re.compile(r"[0-9]{1,5}")
 
 
@@ -53,6 +55,14 @@ class ListenAddress:
         if not (_PORT.fullmatch(port) and int(port) <= _HIGHEST_PORT):
             raise Invalid(field, "has no port between 0 and 65535", remedy="give one, as in 127.0.0.1:8080")
         return cls(host, int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the address."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == _LOCALHOST
 
     @property
     def reachable(self) -> "ListenAddress":

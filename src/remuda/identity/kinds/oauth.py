@@ -1,7 +1,7 @@
 """Stored providers, clients, passwords, authorization codes, device grants and browser logins."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
@@ -59,7 +59,9 @@ class OAuth2ClientSpec(StoredStruct, frozen=True):
     login_uri: str = ""
     error_uri: str = ""
     is_public: bool = False
-    """It has no secret, and PKCE is required."""
+    """It has no secret."""
+    is_challenge_optional: bool = False
+    """Its authorization requests need no code challenge (PKCE). Never of a public client."""
     public_key: str = ""
     """PEM key that verifies the client's assertions."""
     secret_hash: str = ""
@@ -143,6 +145,8 @@ class DeviceGrantSpec(StoredStruct, frozen=True):
     authenticated: datetime | None = None
     expires: datetime | None = None
     interval_s: int = 5
+    login: str = ""
+    """Browser login that approved it: the resulting session ends with it."""
 
 
 class DeviceGrant(Resource, frozen=True):
@@ -214,9 +218,16 @@ class BrowserLoginSpec(StoredStruct, frozen=True):
     expires: datetime | None = None
     ended: datetime | None = None
     """Time of the logout. It is deleted when every session of it has ended, too."""
+    used: datetime | None = None
+    """Time of its last use, to within a part of the idle limit; None if that is its authentication."""
 
     def is_good(self, now: datetime) -> bool:
         return self.ended is None and self.expires is not None and now < self.expires
+
+    def end_time(self, idle_limit: timedelta) -> datetime | None:
+        """Return when it ends by itself: at its idle limit or its expiry, whichever is first."""
+        used = self.used or self.authenticated
+        return self.expires if self.expires is None or used is None else min(self.expires, used + idle_limit)
 
 
 class BrowserLogin(Resource, frozen=True):

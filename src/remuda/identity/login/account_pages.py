@@ -71,7 +71,7 @@ class AccountPage(BrowserPages):
         )
 
     async def change(self, request: BrowserRequest, form: schema.AccountForm) -> HtmlPage | Redirect:
-        """End a session, or a login in another browser. One that no longer exists counts as ended."""
+        """End a session, a login in another browser, or all. One that no longer exists counts as ended."""
         self.states.open(AccountPageState, form.state, browser=request.cookie)
         current = await self.logins.find(request.cookie)
         if current is None:
@@ -81,12 +81,12 @@ class AccountPage(BrowserPages):
 
     async def _end_selected(self, request: BrowserRequest, current: ActiveLogin, form: schema.AccountForm) -> None:
         user, scope = current.user, await self._scope(current)
-        for session in scope.sessions:
-            if session.name == form.session:
-                await self.sessions.end(session, log=await self.records.succeeded(request, user))
         for login in scope.logins:
-            if login.name == form.login:
+            if form.everywhere or login.name == form.login:
                 await self.logins.end(login, log=await self.records.succeeded(request, user))
+        for session in scope.sessions:
+            if form.everywhere or session.name == form.session:
+                await self.sessions.end(session, log=await self.records.succeeded(request, user))
 
     async def _scope(self, current: ActiveLogin) -> _AccountScope:
         user, login = current.user, current.login

@@ -1,8 +1,8 @@
 """Authorization requests (RFC 6749, RFC 7636, OpenID Connect Core).
 
 An unknown client, or a redirect URI that is not registered, gets an error page and never a redirect: this prevents an
-open redirect. Every later error is sent to the redirect URI with the client's `state` and our `iss` (RFC 9207). Public
-clients must use PKCE with S256.
+open redirect. Every later error is sent to the redirect URI with the client's `state` and our `iss` (RFC 9207). Every
+client must use PKCE with S256, except a confidential client that was registered without.
 """
 
 import re
@@ -15,7 +15,7 @@ import msgspec
 from remuda.http.pages import with_query
 from remuda.http.schema import Parameters
 from remuda.identity.kinds.oauth import OAuth2Client
-from remuda.identity.oauth.clients import allows_redirect
+from remuda.identity.oauth.clients import allows_redirect, needs_challenge
 from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.errors import Malformed, OAuthError, Unauthenticated
@@ -79,18 +79,18 @@ def check_request(request: AuthorizationRequest, client: OAuth2Client) -> None:
         raise OAuthError("unsupported_response_type", "response_type is not supported: use code")
     if request.response_mode not in {"", "query"}:
         raise OAuthError("request_not_supported", "response_mode is not supported: use query")
-    _check_challenge(request, is_public=client.spec.is_public)
+    _check_challenge(request, client)
     _check_prompt(request)
 
 
-def _check_challenge(request: AuthorizationRequest, *, is_public: bool) -> None:
+def _check_challenge(request: AuthorizationRequest, client: OAuth2Client) -> None:
     challenge, method = request.code_challenge, request.code_challenge_method
     if method != ("S256" if challenge else ""):
         raise OAuthError("invalid_request", "code_challenge_method is not supported: send a code_challenge with S256")
     if challenge and not _CHALLENGE.fullmatch(challenge):
         raise OAuthError("invalid_request", "code_challenge is malformed: send 43 to 128 unreserved characters")
-    if is_public and not challenge:
-        raise OAuthError("invalid_request", "this client has no secret: send a code_challenge with the method S256")
+    if not challenge and needs_challenge(client):
+        raise OAuthError("invalid_request", "code_challenge is missing: send one with the method S256")
 
 
 def _check_prompt(request: AuthorizationRequest) -> None:

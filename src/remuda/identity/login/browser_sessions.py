@@ -1,7 +1,8 @@
 """Logins in browsers, found by the hash of the browser's cookie.
 
-A login is valid for twelve hours, while its user is active and the password has not changed since. A second login as
-the same user in the same browser updates the stored login and replaces the cookie.
+A login is valid for twelve hours, while its user is active and the password has not changed since, and until it was not
+used for the idle limit. Its use is stored when a part of that limit has passed since the last time, so most requests
+write nothing. A second login as the same user in the same browser updates the stored login and replaces the cookie.
 
 Logout is one write that sets `ended`. From then on the login is invalid and no authorization code of it becomes a
 session. Its sessions and the login are deleted next; after a crash the controller of logins, or the next logout,
@@ -40,6 +41,8 @@ from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
 LOGIN_LIFETIME = timedelta(hours=12)
+_PARTS = 12
+"""The use of a login is stored as often in an idle limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class BrowserLogins:
         """Return the valid login of the browser with this cookie, or None."""
         login = await self._login(cookie)
         user = None if login is None else await self._user(login)
-        return None if login is None or user is None else ActiveLogin(user, login)
+        return None if login is None or user is None else ActiveLogin(user, await self._use(login))
 
     async def begin(
         self, user: User, *, cookie: str, provider: str, previous: ActiveLogin | None, log: Sequence[Record] = ()
@@ -90,6 +93,13 @@ class BrowserLogins:
         if ended is not None:
             await self._finish(ended)
 
+    async def end_all(self, user: str, log: Sequence[Record] = ()) -> int:
+        """End every login of a user and every session, and return the number of sessions. The log is written once."""
+        logins = (await self._store.list(BrowserLogin, labels={USER_LABEL: user})).items
+        for number, login in enumerate(logins):
+            await self.end(login, log=() if number else log)
+        return await self._sessions.end_all(user, log=() if logins else log)
+
     async def finish_logout(self, cookie: str) -> None:
         """Complete an interrupted logout in the browser with this cookie."""
         login = await self._login(cookie)
@@ -113,10 +123,26 @@ class BrowserLogins:
     async def _user(self, login: BrowserLogin) -> User | None:
         """Return the user of a login, or None if the login is not valid."""
         spec = login.spec
-        if not spec.is_good(self._clock.now()) or not await provider_exists(self._store, spec.provider):
+        now, end = self._clock.now(), spec.end_time(self._idle_limit)
+        is_over = not spec.is_good(now) or end is None or now >= end
+        if is_over or not await provider_exists(self._store, spec.provider):
             return None
         user = await find_active_user(self._store, spec.user)
         return None if await has_newer_password(self._store, spec.user, spec.authenticated) else user
+
+    async def _use(self, login: BrowserLogin) -> BrowserLogin:
+        """Store the use of a login, unless a recent one is stored."""
+        now, used = self._clock.now(), login.spec.used or login.spec.authenticated
+        if used is not None and now - used < self._idle_limit / _PARTS:
+            return login
+        try:
+            return await self._store.update(replace(login, spec=replace(login.spec, used=now)))
+        except (Conflict, NotFound):  # another window used it, or it has just ended
+            return login
+
+    @property
+    def _idle_limit(self) -> timedelta:
+        return self._sessions.settings.browser_idle_limit
 
     async def _finish(self, login: BrowserLogin) -> None:
         await self._sessions.end_of_login(login.spec.user, login.name)

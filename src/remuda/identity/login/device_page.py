@@ -75,6 +75,7 @@ class DevicePage(BrowserPages):
                 user=current.user.name,
                 authenticated=login.authenticated,
                 provider=login.provider,
+                login=current.login.name,
                 log=await self.records.succeeded(request, current.user),
             )
             message = ("The device is connected", "Return to your device, which continues automatically.")

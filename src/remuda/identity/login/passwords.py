@@ -5,6 +5,8 @@ is written, and sessions that began in between end. After a crash before the wri
 login that is older than the password is invalid in any case. A link is valid once, for a day, and replaces an earlier
 one.
 
+A new password is long enough and not common (`common_passwords`).
+
 Hashing runs in a thread, a few at a time: a hash takes 64 MiB and some tenths of a second. A user without a password is
 checked against a decoy hash that never matches, so that response times do not reveal who has one.
 """
@@ -23,6 +25,8 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.users import User
+from remuda.identity.login.common_passwords import LoadWords, is_common, load_words, personal_words
+from remuda.identity.lookups import organization_names
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, Invalid, Malformed, NotFound
@@ -113,6 +117,8 @@ MIN_CHARACTERS = 12
 """Minimum length of a password."""
 LINK_LIFETIME = timedelta(hours=24)
 
+_COMMON = "is common (at most two words, names or runs of characters, with a few digits and signs)"
+_UNCOMMON = "choose three or more words that do not belong together, or let a password manager make one"
 _INVALID_LINK = "This link is no longer valid: it was used, replaced, or is older than a day. Ask for a new one."
 
 
@@ -143,8 +149,10 @@ class Passwords:
         run_blocking: RunBlocking,
         sessions: EndsSessions,
         parameters: Argon2Parameters = ARGON2,
+        load_common: LoadWords = load_words,
     ) -> None:
         self._store, self._clock, self._randomness, self._sessions = store, clock, randomness, sessions
+        self._run_blocking, self._load_common = run_blocking, load_common
         self._hasher = Hasher(run_blocking=run_blocking, randomness=randomness, parameters=parameters)
 
     async def verify(self, user: str, password: Secret) -> bool:
@@ -191,9 +199,18 @@ class Passwords:
                 return found.spec.reset_organization
         return ""
 
+    async def check(
+        self, password: Secret, subject: str, organizations: Sequence[str] = (), *, field: str = "password"
+    ) -> None:
+        """Raise Invalid unless a user with this address, in organizations with these names, may have the password."""
+        check_length(password)
+        personal = personal_words(subject, organizations)
+        if await self._run_blocking(lambda: is_common(password.reveal(), self._load_common(), personal)):
+            raise Invalid(field, _COMMON, remedy=_UNCOMMON)
+
     async def _set(self, user: str, password: Secret, *, link: str | None, log: Sequence[Record]) -> None:
         found = await self._store.get(User, user)
-        check_password(password, found.spec.subject)
+        await self.check(password, found.spec.subject, await organization_names(self._store, found))
         hashed = await self._hasher.hash(password)
         await self._sessions.end_all(user)
         unlinked = {"reset_hash": "", "reset_expires": None, "reset_organization": ""}
@@ -231,14 +248,9 @@ class Passwords:
         return spec.reset_hash == token_hash(link) and self._has_valid_link(spec)
 
 
-def check_password(password: Secret, subject: str) -> None:
-    """Raise Invalid if a password is too short, too long, or easily guessed."""
-    text = password.reveal()
-    if len(text) < MIN_CHARACTERS:
+def check_length(password: Secret) -> None:
+    """Raise Invalid if a password is too short or too long."""
+    if len(password.reveal()) < MIN_CHARACTERS:
         raise Invalid("password", "is too short", remedy=f"choose one of at least {MIN_CHARACTERS} characters")
     if len(hashed_bytes(password)) > MAX_BYTES:
         raise Invalid("password", "is too long", remedy=f"choose one of at most {MAX_BYTES} bytes")
-    if text.strip().lower() == subject.lower():
-        raise Invalid("password", "is the e-mail address", remedy="choose one that is hard to guess")
-    if len(set(text)) == 1:
-        raise Invalid("password", "is a single repeated character", remedy="choose one that is hard to guess")

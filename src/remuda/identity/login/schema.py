@@ -51,11 +51,12 @@ class DeviceForm(DeviceQuery, frozen=True):
 
 
 class AccountForm(Parameters, frozen=True):
-    """Session or browser login to end, by its id."""
+    """Session or browser login to end, by its id, or all of them."""
 
     state: _Sealed
     session: _Name = ""
     login: _Name = ""
+    everywhere: _Name = ""
 
 
 class InvitationForm(Parameters, frozen=True):

@@ -280,6 +280,11 @@ def redirect_uris_of(client: OAuth2Client) -> tuple[str, ...]:
     return each_once(filter(None, (spec.redirect_uri, *spec.redirect_uris)))
 
 
+def needs_challenge(client: OAuth2Client) -> bool:
+    """Tell whether the authorization requests of a client need a code challenge."""
+    return client.spec.is_public or not client.spec.is_challenge_optional
+
+
 def allows_redirect(client: OAuth2Client, uri: str) -> bool:
     """Tell whether a redirect URI is registered for a client."""
     registered = redirect_uris_of(client)

@@ -164,11 +164,12 @@ class DeviceGrants:
         user: str,
         authenticated: datetime | None = None,
         provider: str = "",
+        login: str = "",
         log: Sequence[Record] = (),
     ) -> bool:
-        """Approve the device for this user, by id; return whether a grant was pending."""
+        """Approve the device for this user, by id, in a browser login; return whether a grant was pending."""
         when = authenticated or self.clock.now()
-        return await self._decide(user_code, log, user=user, authenticated=when, provider=provider)
+        return await self._decide(user_code, log, user=user, authenticated=when, provider=provider, login=login)
 
     async def deny(self, user_code: str, *, log: Sequence[Record] = ()) -> bool:
         """Deny the device; return whether a grant was pending."""

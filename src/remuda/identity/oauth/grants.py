@@ -1,8 +1,8 @@
 """Grants of the token endpoint.
 
 The client authenticates first. A code, refresh token or device code is valid only for the client that it was issued to.
-PKCE is required of public clients, and of every request that began with a code challenge. Requested scopes that are not
-in `SCOPES` are ignored.
+PKCE is required, except of a confidential client that was registered without; a request that began with a code
+challenge ends with its verifier in any case. Requested scopes that are not in `SCOPES` are ignored.
 """
 
 import hashlib
@@ -20,7 +20,13 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.audit import TOKEN, TokenAudit
-from remuda.identity.oauth.clients import Clients, OAuthClientCredentials, accepts_logins_of, rejected_login
+from remuda.identity.oauth.clients import (
+    Clients,
+    OAuthClientCredentials,
+    accepts_logins_of,
+    needs_challenge,
+    rejected_login,
+)
 from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
 from remuda.identity.settings import IdentitySettings
@@ -77,7 +83,7 @@ class TokenGrants:
         used = await self.codes.use(code, ending=records.of_forced_end)
         user = await self._active_user(used.spec.user)
         try:
-            session, refresh = await self._begin(user, used, records, login=used.spec.login)
+            session, refresh = await self._begin(user, used, records)
         except AlreadyExists:  # begun by an earlier exchange of the same code
             await self.codes.end(used.name, ending=records.of_forced_end)
             raise OAuthError("invalid_grant", "code is used, expired or unknown: log in again") from None
@@ -130,7 +136,7 @@ class TokenGrants:
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
 
     async def _begin(
-        self, user: User, source: AuthorizationCode | DeviceGrant, records: TokenAudit, *, login: str = ""
+        self, user: User, source: AuthorizationCode | DeviceGrant, records: TokenAudit
     ) -> tuple[Session, RefreshToken]:
         """Begin the session of an authorization code or a device grant, whose client is authenticated."""
         spec, refresh = source.spec, self.sessions.new_refresh(code=source.name)
@@ -141,7 +147,7 @@ class TokenGrants:
             provider=spec.provider,
             authenticated=spec.authenticated,
             code=source.name,
-            login=login,
+            login=spec.login,
             refresh=refresh,
             log=await records.of_session(refresh.session, user=user.name, client=spec.client),
         )
@@ -247,7 +253,7 @@ def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) 
         )
     verifier = form.code_verifier.reveal() if form.code_verifier is not None else ""
     if not spec.challenge:
-        if client.spec.is_public or verifier:
+        if needs_challenge(client) or verifier:
             raise OAuthError("invalid_client", "the authorization request had no code_challenge: send one")
         return
     if not verifier or not hmac.compare_digest(s256(verifier), spec.challenge):

@@ -60,7 +60,14 @@ class OAuth2ClientWire(Wire, frozen=True):
     home_uri: _Uri = ""
     login_uri: _Uri = ""
     error_uri: _Uri = ""
-    is_public: Annotated[bool, msgspec.Meta(description="The client has no secret and must use PKCE.")] = False
+    is_public: Annotated[bool, msgspec.Meta(description="The client has no secret.")] = False
+    is_challenge_optional: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Authorization requests need no code_challenge (PKCE). Only for a client that has a secret or "
+            "a key, and cannot send one."
+        ),
+    ] = False
     public_key: Annotated[
         str,
         msgspec.Meta(max_length=8192, description="PEM. The client authenticates with assertions signed by this key."),
@@ -114,6 +121,9 @@ def check_client(client: ClientWrite) -> None:
         check_redirect_uris(f"spec.{name}", (uri,) if uri else ())
     if spec.public_key and spec.is_public:
         raise Invalid("spec.publicKey", "is set for a public client", remedy="remove publicKey or isPublic")
+    if spec.is_challenge_optional and spec.is_public:
+        remedy = "remove isChallengeOptional or isPublic"
+        raise Invalid("spec.isChallengeOptional", "is set for a public client", remedy=remedy)
     if spec.public_key:
         load_public_key(spec.public_key)
 

@@ -142,13 +142,14 @@ class OAuth:
         if session is None or not refresh.matches(session.spec.refresh_hash):
             return IntrospectionRead(active=False)
         spec = session.spec
-        if spec.expires is None or (isinstance(caller, str) and caller != spec.client):
+        end = self.sessions.end_time(session)
+        if end is None or (isinstance(caller, str) and caller != spec.client):
             return IntrospectionRead(active=False)
         return IntrospectionRead(
             active=True,
             scope=spec.scope,
             client_id=spec.client,
-            exp=int(spec.expires.timestamp()),
+            exp=int(end.timestamp()),
             iss=self.settings.issuer,
         )
 

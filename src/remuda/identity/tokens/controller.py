@@ -70,7 +70,7 @@ class SessionController:
         session = await find(sessions.store, Session, key)
         if session is None:
             return Done()
-        remaining_s = _remaining_s(session.spec.expires, sessions.clock)
+        remaining_s = _remaining_s(sessions.end_time(session), sessions.clock)
         if session.spec.ended is not None:
             context.acted = True
             await sessions.clear(session)
@@ -93,7 +93,8 @@ class LoginController:
         login = await find(store, BrowserLogin, key)
         if login is None:
             return Done()
-        remaining_s = _remaining_s(login.spec.expires, self.sessions.clock)
+        end = login.spec.end_time(self.sessions.settings.browser_idle_limit)
+        remaining_s = _remaining_s(end, self.sessions.clock)
         if login.spec.ended is None and remaining_s > 0:
             context.requeue_after(remaining_s)
             return Done()

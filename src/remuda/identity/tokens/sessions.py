@@ -9,6 +9,8 @@ necessary.
 A logout or a new password may happen while a code or a device grant becomes a session. Both are written first, and then
 end the existing sessions. A session that begins later is validated after it was written (`is_valid`), so one of the two
 always sees the other.
+
+A session also ends at its idle limit after its last refresh: every client that is used refreshes before that.
 """
 
 import re
@@ -221,8 +223,16 @@ class Sessions:
 
     def is_alive(self, session: Session) -> bool:
         """Return whether a session is neither ended nor expired."""
-        spec = session.spec
-        return spec.ended is None and (spec.expires is None or self.clock.now() < spec.expires)
+        end = self.end_time(session)
+        return session.spec.ended is None and (end is None or self.clock.now() < end)
+
+    def end_time(self, session: Session) -> datetime | None:
+        """Return when a session ends by itself: at its idle limit or its expiry, whichever is first."""
+        spec, settings = session.spec, self.settings
+        used = spec.refreshed or session.metadata.creation_timestamp
+        if spec.expires is None or used is None or not spec.refresh_hash:
+            return spec.expires
+        return min(spec.expires, used + max(settings.session_idle_limit, settings.access_token_lifetime))
 
     async def of_refresh(self, token: RefreshToken) -> Session | None:
         """Return the active session of a refresh token, whether the token is the valid or an earlier one."""

@@ -101,6 +101,15 @@ class SqliteStore(Reads):
     def failing(self) -> Mapping[str, str]:
         return self._tasks.failing
 
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @property
+    def pending_writes(self) -> int:
+        """Number of writes that are not durable yet."""
+        return self._writer.pending
+
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         kind = self.registry.of(type(resource))
         check_resource(kind, resource)

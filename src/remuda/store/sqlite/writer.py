@@ -84,6 +84,11 @@ class Writer:
         self._schedule()
         return future
 
+    @property
+    def pending(self) -> int:
+        """Number of writes that are not durable yet."""
+        return len(self._queue) + len(self._taken)
+
     async def close(self) -> None:
         """Accept no more writes, and return when none is pending."""
         self._is_closed = True
