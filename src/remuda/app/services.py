@@ -22,6 +22,7 @@ from remuda.config.schema import Configuration, ServerConfig
 from remuda.config.settings import api_settings, bootstrap_settings, identity_settings, rate_limit
 from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.asgi import ASGIApp
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
@@ -130,6 +131,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "metrics": process.metrics,
         "operation_metrics": metrics.operations,
         "closing": process.closing,
+        "watch_slots": process.watch_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "api": api_settings(server),
@@ -252,13 +254,12 @@ def console_in_front(
         instances=instances,
         watch=compute.watches,
         limiter=RateLimiter(rate_limit(server), process.clock),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
     )
     return lambda pages: Console(ports, pages)
 
 
 _DISTRO = "ubuntu"
-_NODE = "kubernetes"
-"""Software of an image for cluster nodes, which is not meant for instances."""
 
 
 def example_instance(
@@ -282,7 +283,7 @@ def _is_for_all(flavor: CloudFlavor) -> bool:
 
 def _fits(image: CloudImage, flavor: CloudFlavor) -> bool:
     is_for_it = image.architecture == flavor.architecture and image.virtualization != "baremetal"
-    is_for_it &= _NODE not in image.software_versions
+    is_for_it &= not image.software_versions
     return is_for_it and image.state == "ready" and image.gpu is None and image.size_gib * GIB <= flavor.disk_bytes
 
 

@@ -202,8 +202,27 @@ class ServerConfig(Section):
         Path | None,
         Description("PEM file of the authorities that issue client certificates of services.", shown="no authority"),
     ] = None
+    object_limit: Annotated[
+        int,
+        Description(
+            "Largest number of objects of one kind in a project or, for kinds without a project, in an organization; "
+            "ten times as many users.",
+            check_positive,
+        ),
+    ] = 1_000
+    object_limits: Annotated[
+        Mapping[str, int],
+        Description("Such limits of single kinds, by plural, such as `securitygroups`.", check_positive),
+    ] = field(default_factory=dict)
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
-    connections: Annotated[int, Description("Largest number of open connections.", check_positive)] = 10_000
+    connections: Annotated[
+        int,
+        Description("Largest number of open connections; an address has at most half of them.", check_positive),
+    ] = 10_000
+    watches: Annotated[
+        int,
+        Description("Largest number of open watches; a caller or an address has at most half.", check_positive),
+    ] = 5_000
     body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
     head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(
         seconds=10

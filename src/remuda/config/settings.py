@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
+from remuda.config.object_limits import check_object_limits
 from remuda.config.schema import (
     ClusterConfig,
     ClusterNodeConfig,
@@ -201,6 +202,7 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
         read_stall_s=server.read_timeout.total_seconds(),
         idle_s=server.idle_timeout.total_seconds(),
         connections=server.connections,
+        forwarding=ForwardingProxies(server.forwarding_proxies),
     )
 
 
@@ -291,6 +293,7 @@ def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
 def check(configuration: Configuration) -> None:
     """Raise Misconfigured if values contradict each other, such as two role bindings."""
     server = configuration.server
+    check_object_limits(server)
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
     accepts_certificates = client_authorities(server) is not None

@@ -18,6 +18,7 @@ from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
 from remuda.http.proxies import ForwardingProxies
+from remuda.http.ratelimit import client_network
 from remuda.http.responses import Header, Response
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
@@ -63,6 +64,21 @@ def observation_of(scope: Scope) -> Observation:
     return found
 
 
+def client_of(
+    peer: tuple[str, int] | None, headers: Mapping[bytes, bytes], proxies: ForwardingProxies
+) -> tuple[str, int] | None:
+    """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
+    if peer is None or b"x-forwarded-for" not in headers:
+        return peer
+    return proxies.client_of(peer[0], headers[b"x-forwarded-for"]), 0
+
+
+def network_of(peer: tuple[str, int] | None, headers: Mapping[bytes, bytes], proxies: ForwardingProxies) -> str:
+    """Return the network that counts as one client; empty if only a proxy is known, which has many clients."""
+    client = client_of(peer, headers, proxies)
+    return "" if client is None or client[0] in proxies else client_network(client[0])
+
+
 _HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 
 
@@ -96,10 +112,7 @@ class InboundRequest:
 
     def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
-        peer = self.observation.peer
-        if peer is None or b"x-forwarded-for" not in self.headers:
-            return peer
-        return proxies.client_of(peer[0], self.headers[b"x-forwarded-for"]), 0
+        return client_of(self.observation.peer, self.headers, proxies)
 
     def fingerprint(self, body: bytes) -> bytes:
         """Return a digest that distinguishes requests under the same idempotency key."""

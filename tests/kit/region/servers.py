@@ -41,6 +41,7 @@ from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
 from remuda.region.consumers import ProviderEventListener
+from remuda.region.images.counts import ImageCounts
 from remuda.region.kinds.networks import Address
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks import controller as networks_controllers
@@ -78,7 +79,7 @@ from tests.kit.region.resource_api import (
 )
 from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
-from tests.kit.simulation.store import open_simulated
+from tests.kit.simulation.store import SEALER, open_simulated
 
 PERMISSIONS = (
     "region:networks:v2 CRUD, region:securitygroups:v2 CRUD, region:sshcertificateauthorities:v2 CRD, "
@@ -276,7 +277,9 @@ async def open_servers(
     authorities = Authorities(store=store, identity=identity, operations=operations)
     servers = Servers(**common, networks=networks, groups=groups, authorities=authorities, run_blocking=run_inline)
     looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
-    actions = ServerActions(store=store, providers=clouds, servers=servers, observer=looking)
+    actions = ServerActions(
+        store=store, providers=clouds, servers=servers, observer=looking, counts=ImageCounts(store=store)
+    )
     region_servers = ServersEnvironment(
         world=world,
         store=store,
@@ -328,7 +331,9 @@ def servers_cloud(
     """Return a cloud in memory whose faults are those of the world."""
     offered: SimCatalogue = replace(catalogues()["sim-north"], **catalogue)
     offered = without_delays(offered) if is_instant else offered
-    return open_cloud(None, offered, clock=world.clock, randomness=world.randomness, faults=world.faults, bounds=bounds)
+    return open_cloud(
+        None, offered, clock=world.clock, sealer=SEALER, randomness=world.randomness, faults=world.faults, bounds=bounds
+    )
 
 
 def identity_of_project() -> MemoryIdentity:

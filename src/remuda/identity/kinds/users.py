@@ -19,6 +19,8 @@ from remuda.identity.kinds.common import DISPLAY_NAME, SHARED, UserState, shared
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
+from remuda.resources.conventions import PAYING_ORGANIZATION
 from remuda.resources.conventions import USER as USER_LABEL
 from remuda.store.kinds import Index, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
@@ -76,6 +78,15 @@ class LastLogin(StoredStruct, frozen=True):
     last_authentication: datetime | None = None
 
 
+class Suspension(StoredStruct, frozen=True):
+    """Suspension of a person everywhere, by a platform administrator."""
+
+    since: datetime
+    by: str = ""
+    """Actor who suspended the person."""
+    reason: str = ""
+
+
 class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     """Spec of a user."""
 
@@ -85,6 +96,8 @@ class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     creators: tuple[str, ...] = ()
     """Operations that needed the user before one of them was done: the last to be rolled back removes it."""
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
+    suspension: Suspension | None = None
+    """While it is set, no credentials of this user are accepted, in any organization. Memberships keep their states."""
 
 
 class User(Resource, frozen=True):
@@ -95,7 +108,12 @@ class User(Resource, frozen=True):
     @property
     def is_active(self) -> bool:
         """Whether the user may log in and its sessions are valid."""
-        return self.spec.state == "active" and not self.is_deleting
+        return self.effective_state == "active" and not self.is_deleting
+
+    @property
+    def effective_state(self) -> UserState:
+        """The state with regard to a suspension."""
+        return self.spec.state if self.spec.suspension is None else "suspended"
 
 
 class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
@@ -220,11 +238,19 @@ class Role(Resource, frozen=True):
     spec: RoleSpec = RoleSpec()
 
 
-USER = shared_kind(User, "users", columns={"Subject": ".spec.subject", "State": ".spec.state"})
+USER = shared_kind(
+    User,
+    "users",
+    counted_in=PAYING_ORGANIZATION,
+    indexes=(Index(name="suspended", values=lambda user: [] if user.spec.suspension is None else ["yes"]),),
+    columns={"Subject": ".spec.subject", "State": ".spec.state"},
+)
+"""Users. Suspended ones are found by an index."""
 
 ORGANIZATION_USER = shared_kind(
     OrganizationUser,
     "organizationusers",
+    counted_in=ORGANIZATION_LABEL,
     references=(
         Reference(target=f"users.{SHARED}", names=lambda membership: [membership.metadata.labels[USER_LABEL]]),
     ),
@@ -232,11 +258,14 @@ ORGANIZATION_USER = shared_kind(
 )
 """Memberships, found by the labels of organization and user. A reference protects the user."""
 
-SERVICE_ACCOUNT = shared_kind(ServiceAccount, "serviceaccounts", columns=DISPLAY_NAME | {"Expiry": ".spec.expiry"})
+SERVICE_ACCOUNT = shared_kind(
+    ServiceAccount, "serviceaccounts", counted_in=ORGANIZATION_LABEL, columns=DISPLAY_NAME | {"Expiry": ".spec.expiry"}
+)
 
 GROUP = shared_kind(
     Group,
     "groups",
+    counted_in=ORGANIZATION_LABEL,
     indexes=(
         Index(name="member", values=_members),
         Index[Group](name="operation", values=lambda group: [entry.operation for entry in group.spec.member_changes]),
@@ -245,5 +274,5 @@ GROUP = shared_kind(
 )
 """Groups, found by their members, and by the operations that changed these."""
 
-ROLE = shared_kind(Role, "roles", columns=DISPLAY_NAME)
+ROLE = shared_kind(Role, "roles", uncounted="built in", columns=DISPLAY_NAME)
 """Roles. Built-in ones are written at each start; an operator may add others."""
