@@ -22,6 +22,7 @@ from remuda.identity.login.authorization import (
 )
 from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import PendingLogin
+from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.pages import Pages
 from remuda.identity.oauth.clients import Clients, accepts_logins_of, rejected_login
 from remuda.identity.oauth.codes import AuthorizationCodes
@@ -33,6 +34,8 @@ from remuda.store.contract import Store
 
 ACCOUNT = "/oauth2/v2/account"
 """Path of the account page, the default destination after a login."""
+FACTORS = "/oauth2/v2/factors"
+"""Path of the page of second factors."""
 
 _FORBIDDEN = 403
 
@@ -48,6 +51,7 @@ class LoginRedirects:
     logins: BrowserLogins
     codes: AuthorizationCodes
     clients: Clients
+    requirement: FactorRequirement
 
     async def can_skip_login_page(self, pending: PendingLogin, current: ActiveLogin) -> bool:
         """Tell whether a code can be issued without user interaction.
@@ -63,17 +67,18 @@ class LoginRedirects:
             return False
         return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(current.user.name))
 
-    def is_sufficient(self, pending: PendingLogin, current: ActiveLogin) -> bool:
-        """Tell whether the login is of the expected user, and recent enough for the request."""
+    async def is_sufficient(self, pending: PendingLogin, current: ActiveLogin) -> bool:
+        """Tell whether the login is of the expected user, and recent and strong enough for the request."""
         request = pending.authorization
         is_recent = request is None or is_fresh(request, current.login.spec.authenticated, self.clock.now())
-        return is_recent and pending.expects(current.user.spec.subject)
+        if pending.is_elevation or not is_recent or not pending.expects(current.user.spec.subject):
+            return False
+        return not await self.requirement.is_unmet(current)
 
     async def can_continue(self, pending: PendingLogin, current: ActiveLogin) -> bool:
         """Tell whether the login is sufficient, and of a sort that the client accepts."""
-        return self.is_sufficient(pending, current) and await self.accepts_provider(
-            pending, current.login.spec.provider
-        )
+        provider = current.login.spec.provider
+        return await self.is_sufficient(pending, current) and await self.accepts_provider(pending, provider)
 
     async def accepts_provider(self, pending: PendingLogin, provider: str) -> bool:
         """Tell whether the client accepts logins at this provider. Our own pages accept all."""
@@ -88,7 +93,7 @@ class LoginRedirects:
         issuer = self.settings.issuer
         if pending.authorization is None:
             device = f"/oauth2/v2/device?{urlencode({'user_code': pending.user_code})}"
-            return f"{issuer}{device if pending.user_code else ACCOUNT}"
+            return f"{issuer}{device if pending.user_code else FACTORS if pending.is_elevation else ACCOUNT}"
         if not pending.expects(current.user.spec.subject):
             return error_location(pending.authorization, issuer, user_mismatch())
         if not await self.accepts_provider(pending, current.login.spec.provider):
@@ -125,4 +130,5 @@ def _code(request: AuthorizationRequest, current: ActiveLogin) -> AuthorizationC
         provider=spec.provider,
         authenticated=spec.authenticated,
         login=current.login.name,
+        methods=spec.methods,
     )

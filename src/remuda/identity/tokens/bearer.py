@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remuda.identity.consent import domain_of, is_issued_by
+from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Domain, Organization, domain_id
 from remuda.identity.kinds.tokens import Session, SigningKey
@@ -54,6 +55,9 @@ class Bearer:
     has_verified_email: bool = True
     """Whether we may assert the address: after a login at an organization's provider, only while the organization has
     proven the domain."""
+    proof: LoginProof = "password"
+    """Proof of the user's login. An operator's token counts as one with a second factor, since an operator on the
+    machine could read and write everything anyway."""
     operator: str = ""
     """Operator on the machine who requested the token."""
 
@@ -126,6 +130,7 @@ class Bearers:
             organization=organization,
             provider=session.spec.provider if session and organization else "",
             has_verified_email=has_verified_email,
+            proof=session.spec.proof if session else "factor",
             operator=claims.act,
             dependencies=(
                 *_always(claims),
