@@ -18,7 +18,9 @@ from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.browser_sessions import BrowserLogins
 from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, KnownBrowserCookie, States
 from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.failed_logins import FailedLogins
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
+from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import LoginRedirects
@@ -110,6 +112,7 @@ class IdentityServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    login_steps: LoginSteps
     limits: QuotaLimits
     allocations: Allocations
     audit: AuditLog
@@ -198,6 +201,7 @@ class LoginServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    login_steps: LoginSteps
 
 
 def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth, passwords: Passwords) -> LoginServices:
@@ -217,6 +221,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         "clients": clients,
         "passwords": passwords,
         "attempts": Attempts(clock=clock, per_minute=settings.logins_per_minute),
+        "failures": FailedLogins(log=ports.log, clock=clock, before_delay=settings.login_failures_before_delay),
         "records": LoginAudit(store=store, log=ports.log),
     }
     login = LoginPages(
@@ -236,7 +241,8 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         logout=LogoutPages(**shared, cookie=cookie, tokens=tokens.tokens),
         account=AccountPage(**shared, bindings=Bindings(settings), sessions=sessions, login=login),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
-        passwords=PasswordPages(**shared),
+        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers),
+        login_steps=LoginSteps(**shared, login=login),
     )
 
 

@@ -21,6 +21,7 @@ from remuda.identity.login.account_pages import AccountPage, PasswordPages
 from remuda.identity.login.common_passwords import load_words
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
+from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.passwords import Argon2Parameters, Passwords
 from remuda.identity.oauth import routes as oauth_api
 from remuda.identity.oauth.registration import ClientRegistration
@@ -83,6 +84,7 @@ class LoginServices:
     account: AccountPage
     devices: DevicePage
     password_pages: PasswordPages
+    steps: LoginSteps
     oauth: OAuth
     registration: ClientRegistration
     tokens: TokenServices
@@ -128,6 +130,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         account=pages.account,
         devices=pages.devices,
         password_pages=pages.passwords,
+        steps=pages.login_steps,
         oauth=oauth,
         registration=ClientRegistration(store=store, clock=world.clock, randomness=world.randomness),
         tokens=tokens,

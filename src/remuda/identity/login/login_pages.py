@@ -41,13 +41,16 @@ from remuda.identity.login.browser_state import (
     BrowserCookie,
     BrowserRequest,
     BrowserRequestReader,
+    CompletedLogin,
     KnownBrowserCookie,
     LogoutConfirmation,
+    PasswordReplacement,
     PendingLogin,
     ProviderLogin,
     States,
     form_query,
 )
+from remuda.identity.login.failed_logins import FailedLogins, FailureReport, address_hash
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
@@ -63,33 +66,25 @@ from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-ACCOUNT_FACTOR = 10
-"""Attempts at one account from all addresses together, as a multiple of those from one address."""
-
 _WINDOW_S = 60
 
 
 class Attempts:
     """Rate limits of password and device code attempts.
 
-    Each address has a limit for all accounts, and each account a limit ten times as large for all addresses, so that a
-    single attacker cannot lock a user out. A known browser has a limit of its own instead. Accounts that do not exist
-    are limited in the same way, so that the limit does not reveal which exist.
+    Each address has a limit for all accounts; `FailedLogins` delays attempts at one account. A known browser has a
+    limit of its own instead of both.
     """
 
     def __init__(self, *, clock: Clock, per_minute: int) -> None:
         self._limiter = RateLimiter(RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts"), clock)
-        everywhere = RateLimit(quota=per_minute * ACCOUNT_FACTOR, window_s=_WINDOW_S, name="account")
-        self._accounts = RateLimiter(everywhere, clock)
 
     def password(self, account: str, *, peer: str, browser: str) -> None:
         """Charge a password attempt, or raise OverLimit. `browser` is the id of a known browser, or empty."""
         if browser:
             self._limiter.take(f"browser {browser} {account}")
-            return
-        # The address first: one over its own limit does not use up the account's.
-        self._limiter.take(f"password {anonymous((peer, 0))}")
-        self._accounts.take(account)
+        else:
+            self._limiter.take(f"password {anonymous((peer, 0))}")
 
     def code(self, peer: str) -> None:
         """Charge an attempt at a user code, or raise OverLimit."""
@@ -120,18 +115,21 @@ class BrowserPages:
     clients: Clients
     passwords: Passwords
     attempts: Attempts
+    failures: FailedLogins
     records: LoginAudit
 
     async def verified_user(self, browser: BrowserRequest, email: str, password: Secret) -> User | None:
         """Return the active user with this address and password, or None after recording the failed attempt."""
         account = user_id(email)
-        self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
-        is_valid = await self.passwords.verify(account, password)
-        user = await find(self.store, User, account)
-        if user is not None and user.is_active and is_valid:
-            return user
-        await self.records.failed(browser, user)
-        return None
+        known_browser = browser.known_browser.id_for(account)
+        self.attempts.password(account, peer=browser.peer, browser=known_browser)
+        async with self.failures.attempt(account, is_known=bool(known_browser)):
+            is_valid = await self.passwords.verify(account, password)
+            user = await find(self.store, User, account)
+            if user is not None and user.is_active and is_valid:
+                return user
+            await self.records.failed(browser, user, self.failures.failure(browser, account))
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +203,7 @@ class LoginPages(BrowserPages):
         except OAuthError as error:
             await self.records.failed(browser, None)
             return self.redirects.error_response(attempt.pending, error)
-        return await self._complete(browser, attempt.pending, user, provider=attempt.request.provider)
+        return await self.complete(browser, attempt.pending, user, provider=attempt.request.provider)
 
     async def _log_in_with_password(
         self, browser: BrowserRequest, pending: PendingLogin, form: schema.LoginForm, password: Secret
@@ -215,7 +213,12 @@ class LoginPages(BrowserPages):
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED
             )
-        return await self._complete(browser, pending, user, provider="")
+        temporary_since = await self.passwords.temporary_since(user.name)
+        if temporary_since is not None:
+            replacement = PasswordReplacement(pending, user.name, temporary_since)
+            state = self.states.seal(replacement, browser=browser.cookie)
+            return self.pages.temporary_password(state=state, email=user.spec.subject)
+        return await self.complete(browser, pending, user, provider="")
 
     async def _log_in_with_provider(
         self, browser: BrowserRequest, pending: PendingLogin, form: schema.LoginForm
@@ -267,13 +270,21 @@ class LoginPages(BrowserPages):
             raise OAuthError("access_denied", "user is not active")
         return user
 
-    async def _complete(self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str) -> Redirect:
+    async def complete(
+        self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str
+    ) -> HtmlPage | Redirect:
+        """Log a user in who was authenticated by a provider or, without one, by the password."""
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
-        log = await self.records.succeeded(browser, user)
-        current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)
-        cookies = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)]
+        log = [*await self.records.succeeded(browser, user)]
+        cookies, failures = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)], FailureReport()
         if not provider:  # a login at a provider does not prove knowledge of the password
             cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
+            failures = await self.failures.report(user.name)
+            log.append(self.failures.success(browser, user.name))
+        current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)
+        if failures.addresses - {address_hash(browser, user.name)}:
+            state = self.states.seal(CompletedLogin(pending), browser=cookie)
+            return self.pages.failed_logins(failures, state=state, cookies=tuple(cookies))
         return Redirect(await self.redirects.location(pending, current), cookies=tuple(cookies))
 
     async def _page(
