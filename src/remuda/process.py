@@ -44,6 +44,7 @@ from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics, measure_loop_lag
 from remuda.http.server.registry import process_registry, show_server
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
+from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
@@ -122,6 +123,8 @@ class Settings:
     data: Path
     listen: ListenAddress
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    watches: int = 5_000
+    """Largest number of open watches."""
     cors: Cors = field(default_factory=Cors)
     metrics: MetricsSettings | None = None
     """None if the metrics are not served."""
@@ -150,6 +153,8 @@ class ProcessPorts:
     address: ListenAddress
     """The address of the process once the services have started."""
     data: DataDirectory
+    watch_slots: WatchSlots = field(default_factory=WatchSlots)
+    """The slots of open watches, which all services share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,13 +274,15 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
     store = open_store(data.store, kinds, sealer)
     try:
         with _listening(settings) as listeners, _announced(data, listeners):
+            metrics = process_registry(store)
             yield (
                 ProcessPorts(
                     store=store,
                     clock=SystemClock(),
                     randomness=randomness,
                     sealer=sealer,
-                    metrics=process_registry(store),
+                    metrics=metrics,
+                    watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
                     data=data,

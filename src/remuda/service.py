@@ -14,6 +14,7 @@ from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.http.watch import HEARTBEAT_S, WatchPorts
+from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
@@ -66,6 +67,8 @@ class ServicePorts:
     run_blocking: RunBlocking = in_thread
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process begins to stop, so that streams end."""
+    watch_slots: WatchSlots = field(default_factory=WatchSlots)
+    """The slots of open watches, which the services of a process share."""
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
@@ -143,7 +146,9 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.ports = ports
         self.operations = operations_of(ports, self.sagas())
         self.services = self.build_services()
-        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s)
+        self.watches = WatchPorts(
+            clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s, slots=ports.watch_slots
+        )
         self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
         self.running_controllers = {controller.name: controller for controller in self.controllers()}
         self._recovery = OperationRecovery(self.operations, is_only_process=ports.is_only_process)

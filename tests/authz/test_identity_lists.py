@@ -177,7 +177,7 @@ def _ids(row: Row) -> Iterable[str]:
     return [part[1:-1] for part in row.path.split("/") if part.startswith("{") and part != "{reference}"]
 
 
-async def test_a_certificate_that_no_trusted_proxy_vouches_for_is_nobodys() -> None:
+async def test_a_certificate_that_no_proxy_of_ours_vouches_for_is_nobodys() -> None:
     async with identity() as subject:
         stranger = Client(app=subject.identity.asgi, peer=("192.0.2.1", 4711))
         services = [caller for caller in SERVICE_CALLERS if caller.own is not None]

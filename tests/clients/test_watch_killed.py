@@ -17,9 +17,8 @@ from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.both_transports import QUICK, Certified, Following, free_port
+from tests.kit.identity.service_credentials import environment
 from tests.kit.processes.program import Running, running
-
-ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 
 
 async def test_nothing_is_missed_when_the_other_process_is_killed_and_comes_back(tmp_path: Path) -> None:
@@ -53,7 +52,7 @@ def _status(project: Any) -> str:
 @contextmanager
 def _up(directory: Path, listen: str) -> Iterator[Running]:
     try:
-        with running(directory / "data", listen=listen, environment=ENVIRONMENT) as process:
+        with running(directory / "data", listen=listen, environment=environment(directory)) as process:
             yield process
     except subprocess.TimeoutExpired as late:
         raise AssertionError("it does not stop") from late

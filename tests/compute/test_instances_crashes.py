@@ -22,12 +22,12 @@ from tests.kit.compute.environment import INSTANCES, SERVICE
 from tests.kit.compute.requests import DEBIAN, at, made
 from tests.kit.compute.updates import SMALL
 from tests.kit.identity.environment import expect
+from tests.kit.identity.service_credentials import environment
 from tests.kit.processes.program import Running, running
 from tests.kit.region.environment import NORTH
 from tests.kit.resource_api import with_machinery
 from tests.kit.simulation.store import SEALER
 
-ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 TIMEOUT_S = 60.0
 MANY = 8
 
@@ -54,7 +54,7 @@ async def test_m01_m13_what_was_asked_for_is_there_once_whatever_dies_meanwhile(
 
 @contextmanager
 def _up(directory: Path, listen: str) -> Iterator[Running]:
-    with running(directory / "data", listen=listen, environment=ENVIRONMENT) as process:
+    with running(directory / "data", listen=listen, environment=environment(directory)) as process:
         yield process
 
 

@@ -14,6 +14,7 @@ from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import BootstrapSettings
 from remuda.identity.settings import IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
+from tests.kit.certificates import authority
 
 URL = "http://127.0.0.1:8080"
 
@@ -49,7 +50,9 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
     text = """
     [server]
     rate_limit = 5
-    trusted_proxies = ["10.0.0.0/8"]
+    forwarding_proxies = ["10.0.0.0/8"]
+    certificate_proxies = ["192.0.2.0/24"]
+    client_ca_file = "ca.pem"
     cors_origins = ["https://a.example.com"]
     head_timeout = "3s"
     read_timeout = "4s"
@@ -63,13 +66,14 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
     platform_administrators = ["ann@example.com"]
     role_bindings = [{ subject = "bob@example.com", roles = ["platform-reader"] }]
     """
+    (tmp_path / "ca.pem").write_text(authority().pem)
     configuration = configured(text, tmp_path)
     server, told = configuration.server, effect.identity_settings(configuration, url=URL)
     assert effect.connection_limits(server) == ConnectionLimits(head_s=3, read_stall_s=4, idle_s=5, connections=9)
     api = effect.api_settings(server)
     assert (api.body_limit, api.body_timeout_s, api.time_limit_s) == (8, 7, 6)
-    assert "10.1.2.3" in api.proxies
-    assert "11.1.2.3" not in api.proxies
+    assert ["10.1.2.3" in each for each in (api.forwarding, api.certificates)] == [True, False]
+    assert ["192.0.2.3" in each for each in (api.forwarding, api.certificates)] == [False, True]
     assert (b"access-control-allow-origin", b"https://a.example.com") in api.cors.headers(b"https://b.example.com")
     assert effect.rate_limit(server).quota == 5
     assert told.code_lifetime == timedelta(seconds=10)
@@ -130,6 +134,19 @@ def test_a_key_that_cannot_be_read_is_one_sentence(account: str, told: str, tmp_
             'identity.system_accounts.ci = { role = "platform-reader", public_key = "PEM" }',
             r"^identity\.system_accounts\.ci\.public_key is not a supported key: give the PEM of ",
         ),
+        (
+            'identity.system_accounts.ci = { role = "platform-reader" }',
+            r"^identity\.system_accounts\.ci cannot authenticate: give it a public_key, or set server\.client_ca_file ",
+        ),
+        (
+            "server.certificate_proxies = ['10.0.0.0/8']",
+            r"^server\.certificate_proxies needs server\.client_ca_file: name the PEM file of the authorities ",
+        ),
+        (
+            "server.client_ca_file = 'absent.pem'",
+            r"^server\.client_ca_file cannot be read from .*\(No such",
+        ),
+        ("server.client_ca_file = 'remuda.toml'", r"^server\.client_ca_file cannot be read from .* \(it has no cert"),
         ('identity.bootstrap.password = "short"', r"^identity\.bootstrap\.password is too short: "),
         ('identity.system_accounts.ci = { role = "r", public_key_file = "x" }', r"^identity\.system_accounts\.ci\."),
     ],

@@ -20,12 +20,13 @@ from joserfc.jwk import ECKey, RSAKey
 
 from remuda.http.authentication import (
     PrincipalClaim,
-    TrustedProxies,
     read_claim,
     read_claim_of_bearer,
     read_credentials,
 )
 from remuda.kernel.errors import Malformed
+from tests.kit.certificates import authority, certificate_proxies
+from tests.kit.clocks import HandClock
 
 CLAIM = {"actor": "anna", "type": "user", "organizationId": "o"}
 PAYLOAD = msgspec.json.encode(CLAIM)
@@ -51,11 +52,13 @@ def certificate(name: str) -> str:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "unikorn-compute")])
     now, own = datetime(2026, 1, 1, tzinfo=UTC), key(name)
     built = (
-        x509.CertificateBuilder(subject, subject, own.public_key(), x509.random_serial_number())
+        x509.CertificateBuilder(
+            authority().own.certificate.subject, subject, own.public_key(), x509.random_serial_number()
+        )
         .not_valid_before(now)
         .not_valid_after(now + timedelta(days=9))
     )
-    signed = built.sign(own, None if name == "ed" else hashes.SHA256())
+    signed = built.sign(authority().own.key, hashes.SHA256())
     return signed.public_bytes(Encoding.PEM).decode()
 
 
@@ -157,5 +160,6 @@ def test_a_signed_claim_comes_through_the_proxy() -> None:
         (b"ssl-client-verify", b"SUCCESS"),
         (b"x-principal", signed("p521", "ES512")),
     ]
-    proxies = TrustedProxies(["10.0.0.1"])
-    assert read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=proxies).claim == READ
+    proxies = certificate_proxies("10.0.0.1")
+    read = read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=proxies, clock=HandClock())
+    assert read.claim == READ

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import TrustedProxies, read_claim_of_bearer, read_credentials
+from remuda.http.authentication import read_claim_of_bearer, read_credentials
 from remuda.http.remote_errors import error_from
 from remuda.http.transport import ClientSettings, ServiceCredentials
 from remuda.kernel import errors
@@ -25,6 +25,8 @@ from remuda.kernel.errors import (
     TooMany,
     Unavailable,
 )
+from tests.kit.certificates import authority, certificate_proxies
+from tests.kit.clocks import HandClock
 from tests.kit.sample_api.client import BAY, CONTEXT, client_of
 from tests.kit.sample_api.service import CREATE, GET, LIST, HorsePath
 from tests.kit.scripted_transport import Scripted, answering
@@ -172,14 +174,15 @@ def test_an_unknown_code_is_told_by_its_status(status: int, kind: type[RemudaErr
 
 
 def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> None:
-    certificate = b"-----BEGIN CERTIFICATE----- AAAA -----END CERTIFICATE-----"
+    certificate = authority().issue("compute").pem.replace("\n", " ").encode()
+    proxies, clock = certificate_proxies("10.0.0.0/8"), HandClock()
     service = ServiceCredentials("compute")
     itself = Principal(subject="compute", type="system")
     impersonating = msgspec.structs.replace(CONTEXT, principal=itself, impersonated=CONTEXT.principal)
     for context in (CONTEXT, impersonating):
         told = [(name.lower().encode(), value.encode()) for name, value in service.headers(context).items()]
         sent = [*told, (b"ssl-client-cert", certificate), (b"ssl-client-verify", b"SUCCESS")]
-        read = read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=TrustedProxies(["10.0.0.0/8"]))
+        read = read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=proxies, clock=clock)
         assert read.claim is not None
         assert (read.claim.actor, read.claim.type, read.claim.organization) == ("anna", "user", "o-1")
         assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
@@ -204,6 +207,8 @@ def test_a_first_client_imports_nothing_any_more() -> None:
     code = """
 import asyncio, sys
 from remuda.kernel.errors import ServerUnreachable
+from tests.kit.certificates import authority, certificate_proxies
+from tests.kit.clocks import HandClock
 from tests.kit.sample_api.client import client_of
 from tests.kit.sample_api.service import GET, HorsePath
 

@@ -5,8 +5,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.http.authentication import TrustedProxies
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS, ErrorBody, OtherErrorBody, challenge, error_response
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import OverLimit
 from remuda.http.request import InboundRequest, Observation
 from remuda.kernel.errors import (
@@ -134,7 +134,7 @@ def test_a_caller_without_credentials_is_told_where_to_get_some() -> None:
 
 @pytest.mark.parametrize("host", [b"", b'a",evil="b', b"a\r\nb", b"a b", b"x" * 300, b"a/b"])
 def test_a_host_that_is_none_is_not_repeated(host: bytes) -> None:
-    url = inbound(host=host).url(TrustedProxies())
+    url = inbound(host=host).url(ForwardingProxies())
     assert url == ""
     assert challenge("no", url) == (b"www-authenticate", b'Bearer error="access_denied",error_description="no"')
 
@@ -145,11 +145,11 @@ def test_a_url_cannot_break_out_of_the_challenge() -> None:
 
 
 def test_the_url_of_an_api_is_as_its_client_and_the_proxies_in_front_have_it() -> None:
-    proxies = TrustedProxies(["127.0.0.1"])
+    proxies = ForwardingProxies(["127.0.0.1"])
     assert inbound(host=b"api.example.com:8080").url(proxies) == API
     ended = {"host": b"api.example.com", "x_forwarded_proto": b"https"}
     assert inbound(**ended).url(proxies) == "https://api.example.com/sample"
-    assert inbound(**ended).url(TrustedProxies()) == "http://api.example.com/sample"
+    assert inbound(**ended).url(ForwardingProxies()) == "http://api.example.com/sample"
 
 
 def test_a_description_cannot_break_out_of_the_challenge() -> None:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, SYSTEM
-from remuda.http.authentication import PrincipalClaim, TrustedProxies, acting_for
+from remuda.http.authentication import PrincipalClaim, acting_for
+from remuda.http.proxies import ForwardingProxies
 from remuda.kernel.errors import OAuthError, Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.kit.sample_api.browser import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened
@@ -117,7 +118,7 @@ async def test_a_declared_header_must_not_come_twice(tmp_path: Path) -> None:
 
 
 async def test_where_a_request_comes_from_is_told_by_proxies_that_we_trust(tmp_path: Path) -> None:
-    async with opened(tmp_path, proxies=TrustedProxies(["127.0.0.1"])) as tack:
+    async with opened(tmp_path, forwarding=ForwardingProxies(["127.0.0.1"])) as tack:
         reply = await tack.client.get("/headers", x_forwarded_for="6.6.6.6, 192.0.2.7")
         assert reply.json["peer"] == "192.0.2.7"
     (tmp_path / "open").mkdir()

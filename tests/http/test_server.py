@@ -5,6 +5,7 @@ import socket
 
 from structlog.testing import capture_logs
 
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.server.limits import ConnectionLimits
 from tests.kit.http_server import body_of, request, serving, status_of, until
 
@@ -211,7 +212,8 @@ async def test_requests_sent_ahead_are_answered_in_order_but_not_without_end() -
 
 
 async def test_connections_beyond_the_cap_are_told_503() -> None:
-    async with serving(ConnectionLimits(connections=2)) as one:
+    here = ForwardingProxies(["127.0.0.1/32"])
+    async with serving(ConnectionLimits(connections=2, forwarding=here)) as one:
         first, second = await one.dial(), await one.dial()
         await until(lambda: one.server.connections == 2)
         answer = await one.get("/")

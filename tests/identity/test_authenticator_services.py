@@ -81,6 +81,14 @@ async def test_a_certificate_that_is_nobodys_is_refused(authentication: Authenti
             await authentication.let_in(certificate=pem, claim=claim("ann@example.com"))
 
 
+@options(system_accounts={COMPUTE: SystemAccount(role="compute-service", public_key="PEM")})
+async def test_m27_a_certificate_is_not_accepted_for_an_account_that_has_a_key(
+    authentication: AuthenticatorEnvironment,
+) -> None:
+    with pytest.raises(Unauthenticated, match="this account has a key and needs a signed assertion"):
+        await authentication.let_in(certificate=authentication.certificate(COMPUTE), claim=claim("ann@example.com"))
+
+
 async def test_whom_a_service_impersonates_must_be_somebody_who_is_active(
     authentication: AuthenticatorEnvironment,
 ) -> None:

@@ -78,9 +78,7 @@ class Cast:
             "jo": await identity.log_in(JO),
             "compute": await identity.service_token("unikorn-compute"),
             "region": await identity.service_token("unikorn-region"),
-            "assertion": assertion(
-                "unikorn-compute", audience=identity.app.ports.settings.issuer, now=identity.clock.now()
-            ),
+            "assertion": assertion(audience=identity.app.ports.settings.issuer, now=identity.clock.now()),
             "certificate": headers["ssl-client-cert"],
             "claim": headers["x-principal"],
         }

@@ -15,7 +15,7 @@ from remuda.identity.kinds.tenancy import Project
 from remuda.identity.kinds.users import Group, OrganizationUser, Role, ServiceAccount, Subject
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.rbac.service import Permissions
-from remuda.identity.settings import RoleBinding
+from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
@@ -171,6 +171,7 @@ async def test_a_service_account_whose_organization_is_gone_has_nothing(permissi
     assert (standing.access, standing.organizations) == (AccessList(), ())
 
 
+@options(system_accounts={"unikorn-compute": SystemAccount(role="compute-service")})
 async def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody(
     permissions: PermissionEnvironment,
 ) -> None:
@@ -178,6 +179,14 @@ async def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_n
     assert standing.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
     with pytest.raises(Unauthenticated, match="service is not known"):
         await permissions.permissions.of_system("unikorn-dispute")
+
+
+async def test_m27_no_service_is_known_unless_it_is_configured(permissions: PermissionEnvironment) -> None:
+    for name in ("unikorn-region", "unikorn-kubernetes", "unikorn-compute", "uni-storage"):
+        with pytest.raises(Unauthenticated, match="service is not known"):
+            await permissions.permissions.of_system(name)
+    inside = await permissions.permissions.of_role("compute-service")
+    assert inside.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
 
 
 async def test_every_change_shows_at_once(permissions: PermissionEnvironment) -> None:

@@ -12,10 +12,13 @@ import msgspec
 
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
-from remuda.store.kinds import Index, Kind, Reference, Registry, keyed
+from remuda.store.kinds import Index, Kind, ObjectLimits, Reference, Registry, keyed
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
 
 GROUP = "test.remuda"
+FARM = "test.remuda/farm"
+"""Label: the farm of a pasture, in which its pastures are counted."""
+MOST_PASTURES = 3
 ONE_MEBIBYTE = 1 << 20
 """More than any document may take."""
 
@@ -78,6 +81,7 @@ PASTURE = Kind(
             target=f"horses.{GROUP}", names=lambda pasture: [pasture.spec.favourite] if pasture.spec.favourite else []
         ),
     ),
+    counted_in=FARM,
 )
 CORRAL = Kind(type=Corral, group=GROUP, version="v1alpha1", plural="corrals")
 HORSE = Kind(
@@ -89,7 +93,7 @@ HORSE = Kind(
     indexes=(Index(name="colour", values=lambda horse: [horse.spec.colour]),),
 )
 
-REGISTRY = Registry([PASTURE, CORRAL, HORSE])
+REGISTRY = Registry([PASTURE, CORRAL, HORSE], limits=ObjectLimits(default=MOST_PASTURES))
 
 READY = Condition(
     type="Ready", status="True", reason="Fed", message="", last_transition_time=datetime(2030, 1, 1, tzinfo=UTC)

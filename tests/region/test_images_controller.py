@@ -260,7 +260,9 @@ async def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ende
 ) -> None:
     name = await region_images.begin()
     wanted = cloud_image_spec(await region_images.store.get(ImageImport, name))
-    transfers = Transfers(region_images.api.service["images"].fetcher, max_concurrent=1)
+    transfers = Transfers(
+        region_images.api.service["images"].fetcher, clock=region_images.world.clock, max_concurrent=1
+    )
     moved: list[str] = []
     transfers.add_listener(moved.append)
     transfers.start(

@@ -20,10 +20,12 @@ from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
+from remuda.region.images.counts import ImageCounts
 from remuda.region.images.service import Images
 from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.region.settings import RegionSettings
+from remuda.store.kinds import ObjectLimits, Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.contract import Reply
 from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
@@ -66,19 +68,23 @@ class ImportHost:
 
 @asynccontextmanager
 async def import_host(
-    tmp_path: Path, *, names: Names | None = None, reach: AddressPolicy = HERE
+    tmp_path: Path,
+    *,
+    names: Names | None = None,
+    reach: AddressPolicy = HERE,
+    limits: ObjectLimits | None = None,
 ) -> AsyncIterator[ImportHost]:
     clock, randomness = SystemClock(), SystemRandomness()
     world = cast("World", SimpleNamespace(clock=clock, randomness=randomness))
-    store = open_store(tmp_path / "remuda.db", registry(), SEALER)
+    store = open_store(tmp_path / "remuda.db", Registry(registry().kinds, limits=limits), SEALER)
     cloud = open_cloud(None, without_delays(catalogues()["sim-north"]), clock=clock, randomness=randomness)
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     source = GuardedFetcher(resolve=names or Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))
     ports = ReconcilePorts(store=store, log=store, clock=clock, randomness=randomness)
-    transfers = Transfers(fetcher)
+    transfers = Transfers(fetcher, clock=clock)
     (driver,) = control.controllers(ports, clouds, transfers)
-    services = {"images": Images(store=store, providers=clouds, fetcher=fetcher)}
+    services = {"images": Images(store=store, providers=clouds, fetcher=fetcher, counts=ImageCounts(store=store))}
 
     async def owned() -> list[CloudImage]:
         assert cloud.provider.images is not None
@@ -127,6 +133,20 @@ async def test_what_is_no_image_is_refused_in_the_words_that_clients_know(
     async with import_host(tmp_path) as host, serving(answer) as served:
         assert rejection(await host.ask(served.url())) == told
         assert await host.stored() == []
+
+
+async def test_m27_images_of_an_organization_stay_within_their_limit_however_many_are_requested(tmp_path: Path) -> None:
+    async with import_host(tmp_path, limits=ObjectLimits(default=2)) as host, serving(saying(DISK)) as served:
+        replies = await asyncio.gather(*(host.ask(served.url()) for _ in range(5)))
+        assert sorted(reply.status for reply in replies) == [200, 200, 403, 403, 403]
+        told = next(rejection(reply)[1] for reply in replies if reply.status == 403)
+        assert told.startswith("There are 2 images in this organization and region, which is the limit: delete those")
+
+        async def are_there() -> bool:
+            return len(await host.owned()) == 2
+
+        await host.until(are_there)
+        assert (await host.ask(served.url())).status == 403
 
 
 async def test_nobody_at_the_address_is_the_same_as_no_answer(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Snapshots: the disk of a server as an image of its organization, over a whole region."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,12 +10,14 @@ from remuda.kernel.clock import Clock
 from remuda.outbound.fetch import GuardedFetcher
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.region.images import routes as api
+from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import read_image
 from remuda.region.images.service import Images
 from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.servers import Server
 from remuda.region.servers import routes as server_api
 from remuda.resources.conventions import API_VERSION, NAME
+from remuda.store.kinds import ObjectLimits
 from remuda.store.objects import Metadata
 from tests.kit.environment import options, provided_by
 from tests.kit.outbound_servers import Names
@@ -38,7 +41,9 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
         app = region.app
         fetcher = ImageFetcher(source=GuardedFetcher(resolve=Names({})))
         services = {
-            "images": Images(store=region.store, providers=app.providers, fetcher=fetcher),
+            "images": Images(
+                store=region.store, providers=app.providers, fetcher=fetcher, counts=ImageCounts(store=region.store)
+            ),
             "servers": app.services.servers,
             "actions": app.services.server_actions,
         }
@@ -67,6 +72,16 @@ async def owned(environment: RegionEnvironment) -> list[CloudImage]:
 
 def test_the_operation_of_the_contract_is_there() -> None:
     assert ("POST", "/api/v2/servers/{serverID}/snapshot") in {(each.method, each.path) for each in server_api.ROUTES}
+
+
+async def test_snapshots_of_an_organization_count_among_its_images(
+    region: RegionEnvironment, images: RegionApi[dict[str, Any]], server: str
+) -> None:
+    region.store.registry.limits = ObjectLimits(default=1)
+    ask = images.ask(SERVICE)
+    replies = await asyncio.gather(*(ask.post(snapshot_of(server), WANTED) for _ in range(3)))
+    assert sorted(reply.status for reply in replies) == [201, 403, 403]
+    assert len(await owned(region)) == 1
 
 
 async def test_a_snapshot_is_described_by_what_its_server_was_made_of(

@@ -43,7 +43,7 @@ from remuda.reconcile.kinds import DELETION_GUARD, LEASE
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
-from remuda.store.kinds import Registry
+from remuda.store.kinds import ObjectLimits, Registry
 
 __all__ = [
     "COMPUTE_PREFIX",
@@ -71,8 +71,9 @@ class Published:
     table: Table
 
 
-def registry() -> Registry:
-    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD])
+def registry(limits: ObjectLimits | None = None) -> Registry:
+    """Return the kinds of all services. Commands that repair a store need no limits of their numbers of objects."""
+    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD], limits=limits)
 
 
 def tables() -> Mapping[str, Published]:
@@ -92,6 +93,7 @@ def settings(configuration: Configuration) -> Settings:
         data=server.data,
         listen=server.listen,
         connection_limits=limits,
+        watches=server.watches,
         cors=cors,
         metrics=metrics_settings(configuration.metrics),
     )

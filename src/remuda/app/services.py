@@ -1,7 +1,7 @@
 """Services of a process: identity, region and compute, started side by side, and the console in front of them.
 
-They reach each other without the network, through the same clients and with the permissions of the same service
-accounts as in separate processes.
+They reach each other without the network, through the same clients and with the permissions of the same roles as in
+separate processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ from remuda.config.schema import Configuration, ServerConfig
 from remuda.config.settings import api_settings, bootstrap_settings, identity_settings, rate_limit
 from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.asgi import ASGIApp
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
@@ -127,6 +128,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "metrics": process.metrics,
         "operation_metrics": metrics.operations,
         "closing": process.closing,
+        "watch_slots": process.watch_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "api": api_settings(server),
@@ -166,21 +168,25 @@ def _watch(ports: ServicePorts, delegation: Delegation) -> LocalWatch:
     return LocalWatch(reader=delegation.service, clock=ports.clock, randomness=ports.randomness, watched=ports.watched)
 
 
+_REGION, _COMPUTE = "unikorn-region", "unikorn-compute"
+_ROLES = {_REGION: "region-service", _COMPUTE: "compute-service"}
+
+
 def _service(identity: IdentityApp, name: str) -> ServicePrincipal:
-    """Return a function that returns a service's principal with its current permissions."""
+    """Return a function that returns a service's principal with its current permissions.
+
+    It calls within this process, so it needs no credentials, and no system account that others could use.
+    """
     known: Principal | None = None
 
     async def service() -> Principal:
         nonlocal known
-        access = (await identity.services.permissions.of_system(name)).access
+        access = (await identity.services.permissions.of_role(_ROLES[name])).access
         if known is None or known.access is not access:
             known = Principal(subject=name, type="system", access=access)
         return known
 
     return service
-
-
-_REGION = "unikorn-region"
 
 
 def run_region(
@@ -200,9 +206,6 @@ def run_region(
         settings=settings,
     )
     return _running(RegionApp(ports))
-
-
-_COMPUTE = "unikorn-compute"
 
 
 def run_compute(
@@ -248,6 +251,7 @@ def console_in_front(
         instances=instances,
         watch=compute.watches,
         limiter=RateLimiter(rate_limit(server), process.clock),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
     )
     return lambda pages: Console(ports, pages)
 

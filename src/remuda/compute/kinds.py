@@ -117,6 +117,7 @@ INSTANCE = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="computeinstances",
+    uncounted="quota servers",
     indexes=(
         Index(name="operation", values=lambda instance: nonempty(instance.spec.operation)),
         Index(name="server", values=lambda instance: nonempty(instance.spec.server_id)),
@@ -139,6 +140,8 @@ class ProjectPolicy(Resource, frozen=True):
     spec: Protection = Protection()
 
 
-POLICY = Kind(type=ProjectPolicy, group=REMUDA_GROUP, version=VERSION, plural="projectpolicies")
+POLICY = Kind(
+    type=ProjectPolicy, group=REMUDA_GROUP, version=VERSION, plural="projectpolicies", uncounted="one for each project"
+)
 
 KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY)

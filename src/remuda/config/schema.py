@@ -189,12 +189,39 @@ class ServerConfig(Section):
         tuple[str, ...],
         Description("The origins whose web pages may use the APIs; `*` is any.", check_origin),
     ] = ()
-    trusted_proxies: Annotated[
+    forwarding_proxies: Annotated[
         tuple[str, ...],
-        Description("Networks of proxies whose headers about client certificates are trusted.", check_network),
+        Description("Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count.", check_network),
     ] = ()
+    certificate_proxies: Annotated[
+        tuple[str, ...],
+        Description("Networks of proxies that may pass on client certificates; needs `client_ca_file`.", check_network),
+    ] = ()
+    client_ca_file: Annotated[
+        Path | None,
+        Description("PEM file of the authorities that issue client certificates of services.", shown="no authority"),
+    ] = None
+    object_limit: Annotated[
+        int,
+        Description(
+            "Largest number of objects of one kind in a project or, for kinds without a project, in an organization; "
+            "ten times as many users.",
+            check_positive,
+        ),
+    ] = 1_000
+    object_limits: Annotated[
+        Mapping[str, int],
+        Description("Such limits of single kinds, by plural, such as `securitygroups`.", check_positive),
+    ] = field(default_factory=dict)
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
-    connections: Annotated[int, Description("Largest number of open connections.", check_positive)] = 10_000
+    connections: Annotated[
+        int,
+        Description("Largest number of open connections; an address has at most half of them.", check_positive),
+    ] = 10_000
+    watches: Annotated[
+        int,
+        Description("Largest number of open watches; a caller or an address has at most half.", check_positive),
+    ] = 5_000
     body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
     head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(
         seconds=10
@@ -292,15 +319,6 @@ class IdentityProviderConfig:
     ] = None
 
 
-def _services() -> dict[str, SystemAccountConfig]:
-    return {
-        "unikorn-region": SystemAccountConfig(role="region-service"),
-        "unikorn-kubernetes": SystemAccountConfig(role="kubernetes-service"),
-        "unikorn-compute": SystemAccountConfig(role="compute-service"),
-        "uni-storage": SystemAccountConfig(role="storage-service"),
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapConfig(Section):
     """Objects that the first start creates. Later, only the administrator matters: it stays one while named."""
@@ -374,10 +392,9 @@ class IdentityConfig(Section):
     system_accounts: Annotated[
         Mapping[str, SystemAccountConfig],
         Description(
-            "Services by name, which authenticate with a client certificate or a signed token. Yours are added.",
-            shown="`unikorn-region`, `unikorn-kubernetes`, `unikorn-compute`, `uni-storage`, each with its own role",
+            "Services of other processes by name, which authenticate with a signed assertion or a client certificate."
         ),
-    ] = field(default_factory=_services)
+    ] = field(default_factory=dict)
     providers: Annotated[
         Mapping[str, IdentityProviderConfig],
         Description("External OpenID providers by name, where users can log in, or whose tokens are trusted."),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
+from remuda.config.object_limits import check_object_limits
 from remuda.config.schema import (
     ClusterConfig,
     ClusterNodeConfig,
@@ -23,8 +24,9 @@ from remuda.config.schema import (
     SystemAccountConfig,
 )
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import TrustedProxies
+from remuda.http.certificates import ClientAuthorities
 from remuda.http.cors import Cors
+from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.limits import ConnectionLimits
@@ -200,7 +202,24 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
         read_stall_s=server.read_timeout.total_seconds(),
         idle_s=server.idle_timeout.total_seconds(),
         connections=server.connections,
+        forwarding=ForwardingProxies(server.forwarding_proxies),
     )
+
+
+def client_authorities(server: ServerConfig) -> ClientAuthorities | None:
+    """Return the authorities of client certificates, or raise Misconfigured."""
+    path = server.client_ca_file
+    if path is None:
+        if server.certificate_proxies:
+            needed = "name the PEM file of the authorities that issue the certificates of your services"
+            raise Misconfigured((f"server.certificate_proxies needs server.client_ca_file: {needed}.",))
+        return None
+    try:
+        return ClientAuthorities(path.read_bytes())
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or "it has no certificate"
+        problem = f"cannot be read from {path} ({cause}): name a PEM file of certificates"
+        raise Misconfigured((f"server.client_ca_file {problem}.",)) from None
 
 
 def api_settings(server: ServerConfig) -> ApiSettings:
@@ -209,7 +228,8 @@ def api_settings(server: ServerConfig) -> ApiSettings:
         body_timeout_s=server.body_timeout.total_seconds(),
         time_limit_s=server.request_timeout.total_seconds(),
         cors=Cors(server.cors_origins),
-        proxies=TrustedProxies(server.trusted_proxies),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
+        certificates=CertificateProxies(server.certificate_proxies, client_authorities(server)),
     )
 
 
@@ -273,14 +293,16 @@ def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
 def check(configuration: Configuration) -> None:
     """Raise Misconfigured if values contradict each other, such as two role bindings."""
     server = configuration.server
+    check_object_limits(server)
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
+    accepts_certificates = client_authorities(server) is not None
     metrics_settings(configuration.metrics)
     try:
         settings = identity_settings(configuration, url=url)
         Bindings(settings)
         for name, account in settings.system_accounts.items():
-            _check_key(name, account.public_key)
+            _check_account(name, account, accepts_certificates=accepts_certificates)
         check_providers(settings)
         check_bootstrap(bootstrap_settings(configuration))
     except Invalid as error:
@@ -298,11 +320,14 @@ def _account(name: str, account: SystemAccountConfig) -> SystemAccount:
     return SystemAccount(role=account.role, public_key=key)
 
 
-def _check_key(name: str, pem: str) -> None:
-    if not pem:
+def _check_account(name: str, account: SystemAccount, *, accepts_certificates: bool) -> None:
+    if not account.public_key:
+        if not accepts_certificates:
+            remedy = "give it a public_key, or set server.client_ca_file for client certificates"
+            raise Invalid(f"system_accounts.{name}", "cannot authenticate", remedy=remedy)
         return
     try:
-        load_public_key(pem)
+        load_public_key(account.public_key)
     except Invalid:
         remedy = "give the PEM of an EC, Ed25519 or 2048-bit RSA key"
         raise Invalid(f"system_accounts.{name}.public_key", "is not a supported key", remedy=remedy) from None

@@ -8,7 +8,7 @@ User input is text and never markup: the template escapes it, and the script set
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
@@ -21,8 +21,9 @@ from remuda.access.principal import Principal
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.pages import page_response
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter
-from remuda.http.request import Observation, observation_of
+from remuda.http.request import Observation, network_of, observation_of
 from remuda.http.responses import JSON, Collection, HtmlPage, Response, wire_headers
 from remuda.http.server.health import DOCS, PAGES, Mounted, ProcessPages
 from remuda.http.watch import WatchPorts, watch_response
@@ -105,6 +106,8 @@ class ConsolePorts:
     """Returns the instances that a user may see."""
     watch: WatchPorts
     limiter: RateLimiter
+    forwarding: ForwardingProxies = field(default_factory=ForwardingProxies)
+    """Proxies whose headers about client addresses count."""
 
 
 class Console:
@@ -161,6 +164,7 @@ class Console:
             await self._ports.instances(principal),
             last_event_id=last or None,
             principal=principal,
+            address=network_of(seen.peer, headers, self._ports.forwarding),
             renew=lambda: self._ports.viewer(_cookies(headers)),
             ports=self._ports.watch,
         )

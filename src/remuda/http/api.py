@@ -21,7 +21,7 @@ import structlog
 from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component
-from remuda.http.authentication import Authenticator, RequestCredentials, TrustedProxies, read_credentials
+from remuda.http.authentication import Authenticator, RequestCredentials, read_credentials
 from remuda.http.cors import Cors
 from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
@@ -30,11 +30,13 @@ from remuda.http.errors import NO_CACHE
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.pagination import Cursors, PageTokens, list_response
+from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import OverLimit, RateLimiter, anonymous
 from remuda.http.request import (
     NO_HEADERS,
     InboundRequest,
     Observation,
+    network_of,
     read_body,
     read_declared,
     read_header,
@@ -63,8 +65,10 @@ class ApiSettings:
     time_limit_s: float = 30.0
     """Timeout of a request, except streams."""
     cors: Cors = field(default_factory=Cors)
-    proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    """Proxies whose headers about client certificates and client addresses are trusted."""
+    forwarding: ForwardingProxies = field(default_factory=ForwardingProxies)
+    """Proxies whose headers about the address and the scheme of the client count."""
+    certificates: CertificateProxies = field(default_factory=CertificateProxies)
+    """Proxies whose headers about client certificates count."""
     url: str = ""
     """External URL of the API, for the metadata of a 401; by default that of the request."""
 
@@ -158,7 +162,12 @@ async def _watch(
         return await run_with_timeout(ports.settings.time_limit_s, authentication)
 
     return await watch_response(
-        collection, last_event_id=last_event_id, principal=principal, renew=renew, ports=ports.watch
+        collection,
+        last_event_id=last_event_id,
+        principal=principal,
+        address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
+        renew=renew,
+        ports=ports.watch,
     )
 
 
@@ -231,32 +240,37 @@ class Api:
 
     async def _principal(self, inbound: InboundRequest) -> Principal:
         """Return the caller, after counting the request against its rate limit, or against that of its address."""
-        peer, take = inbound.observation.peer, self._ports.limiter.take
+        take = self._ports.limiter.take
         if inbound.endpoint.is_public:
-            inbound.extra_headers += take(anonymous(inbound.client(self._settings.proxies)))
+            inbound.extra_headers += take(anonymous(inbound.client(self._settings.forwarding)))
             return ANONYMOUS
         try:
-            credentials = read_credentials(
-                inbound.headers,
-                all_headers=inbound.scope["headers"],
-                peer=peer[0] if peer else None,
-                proxies=self._settings.proxies,
-            )
+            credentials = self._credentials(inbound)
             self._check_unknown_caller(inbound, credentials)
             authentication = self._ports.authenticator.authenticate(credentials)
             principal = await run_with_timeout(self._settings.time_limit_s, authentication)
         except Unauthenticated:
-            inbound.extra_headers += take(anonymous(inbound.client(self._settings.proxies)))
+            inbound.extra_headers += take(anonymous(inbound.client(self._settings.forwarding)))
             raise
         inbound.credentials = credentials
         inbound.observation.principal = principal.actor_name
         inbound.extra_headers += take(principal.actor_name)
         return principal
 
+    def _credentials(self, inbound: InboundRequest) -> RequestCredentials:
+        peer = inbound.observation.peer
+        return read_credentials(
+            inbound.headers,
+            all_headers=inbound.scope["headers"],
+            peer=peer[0] if peer else None,
+            proxies=self._settings.certificates,
+            clock=self._ports.clock,
+        )
+
     def _check_unknown_caller(self, inbound: InboundRequest, credentials: RequestCredentials) -> None:
         """Reject unknown credentials from an address over its limit, before their signature is verified."""
         try:
-            self._ports.limiter.check(anonymous(inbound.client(self._settings.proxies)))
+            self._ports.limiter.check(anonymous(inbound.client(self._settings.forwarding)))
         except OverLimit:
             if not self._ports.authenticator.knows(credentials):
                 raise
@@ -326,7 +340,7 @@ class Api:
     async def _handle(
         self, inbound: InboundRequest, context: Context, body: Any, invoke: Invocation | None = None
     ) -> Response:
-        endpoint, peer = inbound.endpoint, inbound.client(self._settings.proxies)
+        endpoint, peer = inbound.endpoint, inbound.client(self._settings.forwarding)
         call: Call[Any, Any, Any] = Call(
             context=context,
             path=inbound.path,
@@ -359,7 +373,7 @@ class Api:
                 route=observation.route,
                 cause=error.message,
             )
-        return inbound.error_response(error, self._settings.url or inbound.url(self._settings.proxies))
+        return inbound.error_response(error, self._settings.url or inbound.url(self._settings.forwarding))
 
     def _unobserved(self, scope: Scope) -> Observation:
         """Return the observation that the access log would have set, for an API without it."""

@@ -1,10 +1,11 @@
 """Authentication: the credentials of a request, the principal that a service acts for, and the authenticator port.
 
-A caller has a bearer token; a service has a client certificate instead or in addition, which the proxy in front has
-verified and passes on in headers. These count only from trusted proxies. A service must name the principal it acts for
-in `X-Principal`; with `X-Impersonate` it asks for no more than both may do. A token may belong to a service as well,
-which only the `Authenticator` can tell, so both headers are also read beside a token, and what is wrong with them is
-kept as `fault`: a service is rejected for it. Beside any other token the headers are ignored.
+A caller has a bearer token; a service has a client certificate instead or in addition, which a proxy in front passes on
+in headers. These count only from proxies that may vouch for certificates, and the certificate is verified here again. A
+service must name the principal it acts for in `X-Principal`; with `X-Impersonate` it asks for no more than both may do.
+A token may belong to a service as well, which only the `Authenticator` can tell, so both headers are also read beside a
+token, and what is wrong with them is kept as `fault`: a service is rejected for it. Beside any other token the headers
+are ignored.
 
 `X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that payload. A JWS is verified with
 the key of the client certificate, which determines the algorithms; key parameters of its header are ignored. Identity
@@ -12,11 +13,8 @@ implements the authenticator, in this process or over HTTP. It is called for eac
 stream, which ends when the result changes.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
-from urllib.parse import unquote
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -29,7 +27,9 @@ from joserfc.jwk import ECKey, RSAKey
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, Principal, intersection
+from remuda.http.proxies import CertificateProxies
 from remuda.http.responses import Header
+from remuda.kernel.clock import Clock
 from remuda.kernel.encoding import from_base64url, to_base64url
 from remuda.kernel.errors import Malformed, Unauthenticated
 
@@ -119,7 +119,6 @@ def _key_of(certificate: str) -> tuple[RSAKey | ECKey, list[str]]:
 
 _SENSITIVE = (b"authorization", b"ssl-client-cert", b"ssl-client-verify", b"x-principal", b"x-impersonate")
 _OF_TOKENS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~+/"
-_PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s[0-9A-Za-z+/=\s]+-----END CERTIFICATE-----\s*")
 
 
 class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +126,7 @@ class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
 
     token: str | None = None
     certificate: str | None = None
-    """Client certificate as PEM, verified by a trusted proxy."""
+    """Client certificate as PEM, verified. The intermediate certificates may follow it."""
     claim: PrincipalClaim | None = None
     """Always present with a certificate. With a token alone it counts only if the token belongs to a service."""
     impersonate: bool = False
@@ -139,51 +138,24 @@ class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
         return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"
 
 
-class TrustedProxies:
-    """Addresses of the proxies whose headers count, for client certificates and client addresses: none by default."""
-
-    def __init__(self, networks: Iterable[str] = ()) -> None:
-        self._networks: tuple[IPv4Network | IPv6Network, ...] = tuple(map(ip_network, networks))
-
-    def __contains__(self, peer: str) -> bool:
-        try:
-            address = ip_address(peer)
-        except ValueError:
-            return False
-        return any(address in network for network in self._networks)
-
-    def client_of(self, peer: str, forwarded: bytes) -> str:
-        """Return the client's address of a request that `peer` sent with this `X-Forwarded-For`.
-
-        Each proxy appends the address of its client. So the last address that is not a trusted proxy is the client; the
-        addresses before it may be forged.
-        """
-        hops = [hop.strip() for hop in forwarded.decode("latin-1").split(",")]
-        while peer in self and hops and _is_address(hops[-1]):
-            peer = hops.pop()
-        return peer
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
 def read_credentials(
-    headers: Mapping[bytes, bytes], *, all_headers: Sequence[Header], peer: str | None, proxies: TrustedProxies
+    headers: Mapping[bytes, bytes],
+    *,
+    all_headers: Sequence[Header],
+    peer: str | None,
+    proxies: CertificateProxies,
+    clock: Clock,
 ) -> RequestCredentials:
     """Read the credentials, or raise Unauthenticated if there are none and Malformed if they are invalid.
 
-    `headers` is a mapping of `all_headers`, which show whether one was repeated and is therefore ambiguous.
+    Raise Unauthenticated, too, for a certificate that no authority of ours has issued. `headers` is a mapping of
+    `all_headers`, which show whether one was repeated and is therefore ambiguous.
     """
     authorization = headers.get(b"authorization")
-    if b"ssl-client-cert" in headers and peer is not None and peer in proxies:
+    if headers.get(b"ssl-client-cert") and peer is not None and peer in proxies:
         _reject_duplicates(all_headers)
         token = None if authorization is None else read_bearer(authorization)
-        return _service_credentials(headers, token)
+        return _service_credentials(headers, token, _forwarded_certificate(headers, proxies, clock))
     if authorization is None:
         raise Unauthenticated("authorization header missing")
     if len(headers) != len(all_headers):
@@ -221,10 +193,16 @@ def _bearer_credentials(headers: Mapping[bytes, bytes], token: str) -> RequestCr
         return RequestCredentials(token=token, fault=error.message)
 
 
-def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> RequestCredentials:
-    certificate = unquote(headers[b"ssl-client-cert"].decode("latin-1"))
-    if headers.get(b"ssl-client-verify") != b"SUCCESS" or not _PEM.fullmatch(certificate):
-        raise Malformed("certificate propagation failure")
+def _forwarded_certificate(headers: Mapping[bytes, bytes], proxies: CertificateProxies, clock: Clock) -> str:
+    if headers.get(b"ssl-client-verify") != b"SUCCESS":
+        raise Malformed(
+            "certificate propagation failure: the proxy must send ssl-client-verify: SUCCESS with a certificate "
+            "that it has verified, and no ssl-client-cert otherwise"
+        )
+    return proxies.verified(headers[b"ssl-client-cert"], clock.now())
+
+
+def _service_credentials(headers: Mapping[bytes, bytes], token: str | None, certificate: str) -> RequestCredentials:
     claim = read_claim(headers.get(b"x-principal"), certificate=certificate)
     impersonate = _impersonates(headers)
     if impersonate and not claim.actor:

@@ -93,8 +93,12 @@ class RateLimiter:
 
 def anonymous(peer: tuple[str, int] | None) -> str:
     """Return the key under which a caller without credentials is counted."""
-    host = peer[0] if peer else ""
-    return f"anonymous@{_network(host) if ':' in host else host}"
+    return f"anonymous@{client_network(peer[0]) if peer else ''}"
+
+
+def client_network(host: str) -> str:
+    """Return the network that counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    return _network(host) if ":" in host else host
 
 
 @lru_cache(_NETWORKS)

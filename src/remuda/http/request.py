@@ -13,10 +13,12 @@ from types import MappingProxyType
 from typing import Any
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope
-from remuda.http.authentication import RequestCredentials, TrustedProxies
+from remuda.http.authentication import RequestCredentials
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
+from remuda.http.proxies import ForwardingProxies
+from remuda.http.ratelimit import client_network
 from remuda.http.responses import Header, Response
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
@@ -62,6 +64,21 @@ def observation_of(scope: Scope) -> Observation:
     return found
 
 
+def client_of(
+    peer: tuple[str, int] | None, headers: Mapping[bytes, bytes], proxies: ForwardingProxies
+) -> tuple[str, int] | None:
+    """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
+    if peer is None or b"x-forwarded-for" not in headers:
+        return peer
+    return proxies.client_of(peer[0], headers[b"x-forwarded-for"]), 0
+
+
+def network_of(peer: tuple[str, int] | None, headers: Mapping[bytes, bytes], proxies: ForwardingProxies) -> str:
+    """Return the network that counts as one client; empty if only a proxy is known, which has many clients."""
+    client = client_of(peer, headers, proxies)
+    return "" if client is None or client[0] in proxies else client_network(client[0])
+
+
 _HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 
 
@@ -93,12 +110,9 @@ class InboundRequest:
         self.extra_headers: tuple[Header, ...] = ()
         self.credentials: RequestCredentials | None = None
 
-    def client(self, proxies: TrustedProxies) -> tuple[str, int] | None:
-        """Return the client's address: the peer of the connection or, if that is a trusted proxy, its client."""
-        peer = self.observation.peer
-        if peer is None or b"x-forwarded-for" not in self.headers:
-            return peer
-        return proxies.client_of(peer[0], self.headers[b"x-forwarded-for"]), 0
+    def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
+        """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
+        return client_of(self.observation.peer, self.headers, proxies)
 
     def fingerprint(self, body: bytes) -> bytes:
         """Return a digest that distinguishes requests under the same idempotency key."""
@@ -106,7 +120,7 @@ class InboundRequest:
         parts = (self.scope["method"].encode(), path, query, self.headers.get(b"if-match", b""), body)
         return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
-    def url(self, proxies: TrustedProxies) -> str:
+    def url(self, proxies: ForwardingProxies) -> str:
         """Return the base URL at which the client reaches this API, or an empty string if its host is invalid."""
         host, peer = self.headers.get(b"host", b""), self.observation.peer
         if not _HOST.fullmatch(host):

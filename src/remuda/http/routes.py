@@ -48,7 +48,7 @@ class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=T
     headers: Mapping[str, str] = {}
     """The declared headers that were sent."""
     peer: str = ""
-    """Address of the client, as reported by trusted proxies."""
+    """Address of the client, as reported by forwarding proxies."""
 
     @property
     def principal(self) -> Principal:

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -24,6 +24,7 @@ from remuda.access.principal import Principal
 from remuda.http.pagination import SLICE, Cursors, batches, invalid_cursor, read_items
 from remuda.http.responses import Collection, Header, Response, without_etag
 from remuda.http.sse import HEARTBEAT, added_events, sse_event
+from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.store.contract import Bookmark, Change, Event
@@ -114,6 +115,7 @@ class WatchPorts:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends every stream when it is set."""
     heartbeat_s: float = HEARTBEAT_S
+    slots: WatchSlots = field(default_factory=WatchSlots)
     heartbeat: Heartbeat = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,16 +130,23 @@ async def watch_response(
     *,
     last_event_id: str | None,
     principal: Principal,
+    address: str,
     renew: Renew,
     ports: WatchPorts,
 ) -> Response:
-    """Return the response with a stream, or raise Gone if it cannot resume from the reader's cursor."""
+    """Return the response with a stream.
+
+    Raise TooManyWatches or NoFreeWatch if there is no slot for this reader and its address, and Gone if the stream
+    cannot resume from the reader's cursor.
+    """
+    reader = _Reader(principal.caller, address)
+    ports.slots.check(principal=reader.principal, address=reader.address)
     cursors, since = Cursors(principal.access), None
     if last_event_id:
         since = cursors.read(last_event_id)
         await _check_resumable(collection, since)
         cursors.check(last_event_id, collection.kind.__name__)
-    stream = _Stream(collection, _AccessCheck(principal, renew, ports), cursors, ports)
+    stream = _Stream(collection, _AccessCheck(principal, renew, ports), cursors, ports, reader)
     return Response(200, stream.events(since), _HEADERS)
 
 
@@ -199,13 +208,26 @@ class _AccessCheck:
         return "expired" if expires is not None and self._clock.now() >= expires else None
 
 
+class _Reader(NamedTuple):
+    """Reader of a stream, and the network of its address."""
+
+    principal: str
+    address: str
+
+
 class _Stream:
     """Stream of one reader."""
 
     def __init__(
-        self, collection: Collection[Any, Any], access: _AccessCheck, cursors: Cursors, ports: WatchPorts
+        self,
+        collection: Collection[Any, Any],
+        access: _AccessCheck,
+        cursors: Cursors,
+        ports: WatchPorts,
+        reader: _Reader,
     ) -> None:
         self._collection, self._access, self._cursors, self._ports = collection, access, cursors, ports
+        self._reader = reader
         self._read_up_to: str | None = None
         """Version up to which changes were read."""
         self._sent: str | None = None
@@ -214,13 +236,15 @@ class _Stream:
     async def events(self, since: str | None) -> AsyncGenerator[bytes]:
         self._read_up_to = self._sent = since
         try:
-            if since is None:
-                async with aclosing(self._present()) as present:
-                    async for chunk in present:
+            # The slot is taken here: a stream that was never begun would not release it.
+            with self._ports.slots.acquire(principal=self._reader.principal, address=self._reader.address):
+                if since is None:
+                    async with aclosing(self._present()) as present:
+                        async for chunk in present:
+                            yield chunk
+                async with aclosing(self._changes()) as changes:
+                    async for chunk in changes:
                         yield chunk
-            async with aclosing(self._changes()) as changes:
-                async for chunk in changes:
-                    yield chunk
         except Gone as error:
             yield sse_event("gone", msgspec.json.encode({"reason": error.message}), cursor="")
         except _EndedError as ended:

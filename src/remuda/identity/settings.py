@@ -32,7 +32,7 @@ class GroupBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAccount:
-    """Service, authenticated by a client certificate with its name, or by an assertion signed with its key."""
+    """Service, authenticated by an assertion signed with its key or, if it has none, by a certificate of its name."""
 
     role: str
     """Name of its global role."""
@@ -52,14 +52,6 @@ class PlatformProvider:
     client_secret: Secret | None = None
     bearer_trust: BearerTrust | None = None
     """Conditions under which its tokens are accepted; without it they are not."""
-
-
-_SERVICES: Mapping[str, SystemAccount] = {
-    "unikorn-region": SystemAccount(role="region-service"),
-    "unikorn-kubernetes": SystemAccount(role="kubernetes-service"),
-    "unikorn-compute": SystemAccount(role="compute-service"),
-    "uni-storage": SystemAccount(role="storage-service"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +76,8 @@ class IdentitySettings:
     """E-mail addresses of users with the global role platform-administrator."""
     role_bindings: tuple[RoleBinding, ...] = ()
     group_bindings: tuple[GroupBinding, ...] = ()
-    system_accounts: Mapping[str, SystemAccount] = field(default_factory=lambda: dict(_SERVICES))
+    system_accounts: Mapping[str, SystemAccount] = field(default_factory=dict)
+    """Services outside this process, by name."""
     providers: Mapping[str, PlatformProvider] = field(default_factory=dict)
     """Global external providers, by name."""
     intent_lifetime: timedelta = timedelta(minutes=10)

@@ -205,6 +205,18 @@ class Forbidden(RemudaError):
     status = 403
 
 
+class TooManyObjects(Forbidden):
+    """Raised when a project or organization has as many objects of a kind as it may have; delete some first."""
+
+    code = "too_many_objects"
+
+    def __init__(self, kind: str, *, scope: str, limit: int) -> None:
+        super().__init__(
+            f"There are {limit} {kind} in this {scope}, which is the limit: delete those that are not needed, "
+            "or ask the operator to raise server.object_limits."
+        )
+
+
 class NotAllowed(RemudaError):
     """Raised when a path does not support the method; use one of those it supports."""
 
@@ -316,8 +328,8 @@ class TooMany(RemudaError):
     status = 429
     retry = True
 
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"Too many requests: wait {retry_after_s} s, then send fewer.")
+    def __init__(self, retry_after_s: int, message: str = "") -> None:
+        super().__init__(message or f"Too many requests: wait {retry_after_s} s, then send fewer.")
         self.retry_after_s = retry_after_s
 
 

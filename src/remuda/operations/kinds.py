@@ -128,6 +128,7 @@ OPERATION = Kind(
     group="core.remuda",
     version="v1alpha1",
     plural="operations",
+    uncounted="removed after its retention",
     indexes=(
         Index(name="state", values=lambda operation: ("open" if operation.is_open else "closed",)),
         Index(

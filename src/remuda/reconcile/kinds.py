@@ -35,6 +35,7 @@ LEASE = Kind(
     group=_GROUP,
     version=_VERSION,
     plural="leases",
+    uncounted="one for each controller",
     columns={"Holder": ".spec.holder", "Transitions": ".spec.transitions"},
 )
 """One lease for each service that needs a single controlling process."""
@@ -73,6 +74,7 @@ DELETION_GUARD = Kind(
     group=_GROUP,
     version=_VERSION,
     plural="deletionguards",
+    uncounted="one for each controller",
     indexes=(Index(name="tripped", values=lambda record: [record.spec.controller] if record.spec.tripped else []),),
     columns={"Controller": ".spec.controller", "Group": ".spec.group", "Tripped": ".spec.tripped"},
 )

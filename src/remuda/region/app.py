@@ -26,6 +26,7 @@ from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_controllers
 from remuda.region.images import routes as images
 from remuda.region.images.controller import new_fetcher
+from remuda.region.images.counts import ImageCounts
 from remuda.region.images.service import Images
 from remuda.region.images.transfer import Transfers
 from remuda.region.loadbalancers import controller as balancer_controllers
@@ -136,7 +137,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             on_known=self._enqueue_known,
         )
         self._fetcher = new_fetcher(ports.settings, ports.web)
-        self._transfers = Transfers(self._fetcher)
+        self._transfers = Transfers(self._fetcher, clock=ports.clock)
         super().__init__(ports, ports.authenticator, url=ports.settings.url)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = StorageClassSync(ports.store, self.providers, clock=ports.clock)
@@ -163,6 +164,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             authorities=authorities,
             run_blocking=ports.run_blocking,
         )
+        counts = ImageCounts(store=store)
         observer = ServerObserver(store=store, clock=clock, providers=providers)
         return RegionServices(
             info=ServiceInfo(
@@ -172,7 +174,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 issuer=ports.settings.identity_url,
             ),
             catalogue=Catalogue(providers=providers),
-            images=Images(store=store, providers=providers, fetcher=self._fetcher),
+            images=Images(store=store, providers=providers, fetcher=self._fetcher, counts=counts),
             networks=networks,
             security_groups=groups,
             authorities=authorities,
@@ -188,7 +190,9 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 store=store, clock=clock, identity=identity, providers=providers, operations=operations
             ),
             servers=servers,
-            server_actions=ServerActions(store=store, providers=providers, servers=servers, observer=observer),
+            server_actions=ServerActions(
+                store=store, providers=providers, servers=servers, observer=observer, counts=counts
+            ),
             recovery=Recovery(
                 store=store,
                 clock=clock,

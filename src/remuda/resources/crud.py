@@ -3,12 +3,9 @@
 A reference of another service is stored as a finalizer of our object, so that it blocks the deletion.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -172,23 +169,6 @@ def requested_event(context: Context, kind: Kind[ResourceT], found: ResourceT, e
         "traceId": context.trace_id,
     }
     return timeline_event(kind.qualified, found.name, data)
-
-
-class KeyedLock:
-    """A mutex per key: concurrent updates of one object wait instead of conflicting.
-
-    It works only within this process, and only saves retries: between processes, writes compare versions.
-    """
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def acquire(self, key: str) -> AsyncIterator[None]:
-        """Hold the lock of a key."""
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
-            yield
 
 
 _NAMED = 5

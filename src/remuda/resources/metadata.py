@@ -43,7 +43,7 @@ from remuda.resources.schema import (
     Provisioning,
     TagWire,
 )
-from remuda.resources.tags import own_tags, replaced_tags
+from remuda.resources.tags import check_size, own_tags, replaced_tags
 from remuda.store.objects import Metadata
 
 Conditions = tuple[Condition, ...] | None
@@ -108,7 +108,8 @@ def _described(requested: MetadataWrite) -> dict[str, str]:
 
 
 def check_tags(tags: Sequence[TagWire]) -> None:
-    """Raise Invalid if a tag occurs twice."""
+    """Raise Invalid if a tag occurs twice, or if all of them are too large."""
+    check_size(Tag(tag.name, tag.value) for tag in tags)
     names = [tag.name for tag in tags]
     for name in names:
         if names.count(name) > 1:

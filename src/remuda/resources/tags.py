@@ -16,6 +16,8 @@ from remuda.store.validation import check_selector
 
 _RESERVED = re.compile(r"(?:([a-z0-9-]+)\.)*?([a-z0-9-]+)\.unikorn-cloud\.org[/:]", re.IGNORECASE)
 _SERVICE_NAMES = ("unikorn-", "uni-")
+MAX_BYTES = 16 * 1024
+"""Largest size of the tags of one object, in bytes of their names and values."""
 _LABEL_PREFIXES = {"regions", "principal", "resource"}  # objects have labels with these prefixes anyway
 
 
@@ -30,13 +32,25 @@ def is_reserved(name: str) -> bool:
     return reserving_service(name) is not None
 
 
+def check_size(tags: Iterable[Tag]) -> None:
+    """Raise Invalid if the tags of users take more than `MAX_BYTES`. Those of services are few and small."""
+    size = sum(len(tag.name.encode()) + len(tag.value.encode()) for tag in tags if not is_reserved(tag.name))
+    if size > MAX_BYTES:
+        raise Invalid(
+            "metadata.tags",
+            f"take {size} bytes",
+            remedy=f"send names and values of at most {MAX_BYTES} bytes of UTF-8 in all",
+        )
+
+
 def own_tags(requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
     """Return the tags of a new object, or raise Invalid if one belongs to another service."""
     return replaced_tags((), requested, principal)
 
 
 def replaced_tags(before: Sequence[Tag], requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
-    """Return the tags after an update, or raise Invalid if one belongs to another service."""
+    """Return the tags after an update, or raise Invalid if one belongs to another service, or if they are too large."""
+    check_size(requested)
     service = _service_of(principal)
     others = {tag.name: tag for tag in before if reserving_service(tag.name) not in {None, service}}
     for tag in requested:

@@ -8,7 +8,7 @@ a Kubernetes API server requires: no `$ref`, one type at each position, `nullabl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
@@ -129,6 +129,10 @@ class Kind(Generic[ResourceT]):
     unindexed: frozenset[str] = frozenset()
     """Labels by which these objects are never listed. Every indexed label costs an index entry in every write."""
     columns: Mapping[str, str] = field(default_factory=dict)
+    counted_in: str | None = None
+    """The label of the organization or project in which the number of objects is limited (`ObjectLimits`)."""
+    uncounted: str = ""
+    """Why the number of objects needs no such limit, for a kind without `counted_in`."""
 
     @cached_property
     def name(self) -> str:
@@ -201,6 +205,8 @@ class Kind(Generic[ResourceT]):
 
     def check(self) -> None:
         """Raise now what the first write would raise: a field cannot be stored, or the status has no default."""
+        if self.counted_in in self.unindexed:
+            raise TypeError(f"{self.name} is counted by {self.counted_in}, which has no index")
         if self.schema and self.blank_status is msgspec.NODEFAULT:
             raise TypeError(f"{self.name}.status needs a default: a new object has none yet")
 
@@ -219,11 +225,30 @@ class Kind(Generic[ResourceT]):
                 raise Invalid(f"the label {label}", f"has no index in {self.name}", remedy=remedy)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectLimits:
+    """Largest numbers of objects of a kind with one value of its `counted_in`."""
+
+    default: int
+    of_kinds: Mapping[str, int] = field(default_factory=dict)
+    """By plural, for kinds with another limit than the default."""
+
+
+class ObjectLimit(NamedTuple):
+    """Largest number of objects of a kind with one value of a label."""
+
+    label: str
+    value: str
+    most: int
+
+
 class Registry:
     """The kinds of a store. The constructor checks what would otherwise fail at the first write."""
 
-    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
+    def __init__(self, kinds: Iterable[Kind[Any]], *, limits: ObjectLimits | None = None) -> None:
+        """Take the kinds, and the limits of their numbers of objects; without any, no number is limited."""
         self.kinds: tuple[Kind[Any], ...] = tuple(kinds)
+        self.limits = limits
         self._by_type: dict[type[Resource], Kind[Any]] = {kind.type: kind for kind in self.kinds}
         self._by_name: dict[str, Kind[Any]] = {kind.qualified: kind for kind in self.kinds}
         self._by_owner: dict[tuple[str, str], Kind[Any]] = {(k.api_version, k.name): k for k in self.kinds}
@@ -245,6 +270,19 @@ class Registry:
 
     def named(self, qualified: str) -> Kind[Any]:
         return self._by_name[qualified]
+
+    def largest_number(self, kind: Kind[Any]) -> int | None:
+        """Return the largest number of objects of a kind in one scope, or None if it is not limited."""
+        if self.limits is None or kind.counted_in is None:
+            return None
+        return self.limits.of_kinds.get(kind.plural, self.limits.default)
+
+    def object_limit(self, kind: Kind[ResourceT], resource: ResourceT) -> ObjectLimit | None:
+        """Return the limit against which an object counts, or None if there is none."""
+        scope, most = resource.metadata.labels.get(kind.counted_in or ""), self.largest_number(kind)
+        if kind.counted_in is None or scope is None or most is None:
+            return None
+        return ObjectLimit(kind.counted_in, scope, most)
 
     def owning(self, reference: OwnerReference) -> Kind[Any] | None:
         return self._by_owner.get((reference.api_version, reference.kind))

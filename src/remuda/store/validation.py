@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from remuda.kernel.errors import Invalid
-from remuda.store.kinds import KeyTree, Kind
+from remuda.kernel.errors import Invalid, TooManyObjects
+from remuda.store.kinds import KeyTree, Kind, Registry
 from remuda.store.objects import Metadata, ResourceT
 
 DOCUMENT_LIMIT = 1 << 20
@@ -69,6 +69,21 @@ def check_size(document: bytes, *, before: int = 0) -> None:
     """Raise Invalid if the document is too large and larger than before: one that shrinks is accepted."""
     if len(document) > max(DOCUMENT_LIMIT, before):
         raise Invalid("the object", f"takes {len(document)} bytes", remedy=f"keep it under {DOCUMENT_LIMIT} bytes")
+
+
+def check_object_limit(
+    registry: Registry,
+    kind: Kind[ResourceT],
+    new: ResourceT,
+    count: Callable[[Kind[Any], str, str, int], int],
+) -> None:
+    """Raise TooManyObjects if a new object would exceed the limit of its kind. `count` counts by label, up to a limit.
+
+    Objects that are being deleted count until they are removed.
+    """
+    limit = registry.object_limit(kind, new)
+    if limit is not None and count(kind, limit.label, limit.value, limit.most) >= limit.most:
+        raise TooManyObjects(kind.plural, scope=limit.label.rpartition("/")[2], limit=limit.most)
 
 
 def _check_name(field: str, name: str) -> None:

@@ -5,11 +5,6 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
@@ -21,7 +16,9 @@ from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import External
 from remuda.store.sqlite.store import SqliteStore
+from tests.kit.certificates import authority
 from tests.kit.identity.permissions import PermissionEnvironment, run_environment
+from tests.kit.identity.service_credentials import system_accounts
 from tests.kit.simulation.runner import World
 
 YEAR = timedelta(days=365)
@@ -73,23 +70,9 @@ class AuthenticatorEnvironment(PermissionEnvironment):
 
 
 @cache
-def _key() -> ec.EllipticCurvePrivateKey:
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-@cache
 def certificate_of(names: tuple[str, ...], begins: datetime, ends: datetime) -> str:
     """Return a certificate with these common names, as PEM."""
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names])
-    builder = x509.CertificateBuilder(
-        subject_name=subject,
-        issuer_name=subject,
-        public_key=_key().public_key(),
-        serial_number=7,
-        not_valid_before=begins,
-        not_valid_after=ends,
-    )
-    return builder.sign(_key(), hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+    return authority().issue(*names, begins=begins, ends=ends).pem
 
 
 def claim(actor: str = "", **more: Any) -> PrincipalClaim:
@@ -108,4 +91,4 @@ def run_authenticator(
     def make(world: World, store: SqliteStore, chosen: IdentitySettings) -> AuthenticatorEnvironment:
         return AuthenticatorEnvironment(world, store, chosen, external)
 
-    run_environment(make, scenario, seed=seed, **settings)
+    run_environment(make, scenario, seed=seed, **{"system_accounts": system_accounts(), **settings})

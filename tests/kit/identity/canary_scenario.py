@@ -204,7 +204,7 @@ class Scene:
 
     async def be_a_service(self) -> None:
         """Prove who one is, twice with the same assertion."""
-        proof = self.canaries.add(assertion("unikorn-region", audience=ISSUER, now=self.identity.clock.now()))
+        proof = self.canaries.add(assertion(audience=ISSUER, now=self.identity.clock.now()))
         form = {
             "grant_type": "client_credentials",
             "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",

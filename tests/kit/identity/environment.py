@@ -21,7 +21,7 @@ from tests.kit.asgi.contract import Reply
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.http_server import Lines
-from tests.kit.identity.service_credentials import assertion, certified
+from tests.kit.identity.service_credentials import certified
 
 ISSUER = "https://remuda.test/identity"
 ROOT = "root@remuda.test"
@@ -30,8 +30,6 @@ LOOKER = "looker@remuda.test"
 """A platform reader."""
 ORGANIZATIONS = "/api/v1/organizations"
 TIMEOUT_S = 20.0
-
-_ASSERTED = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +69,8 @@ class IdentityEnvironment:
         return self.carrying(certified(name, claim, impersonates=impersonates, now=self.clock.now()))
 
     async def service_token(self, name: str) -> str:
-        """Return the token that a service gets for a signed assertion."""
-        form = {
-            "grant_type": "client_credentials",
-            "client_assertion_type": _ASSERTED,
-            "client_assertion": assertion(name, audience=ISSUER, now=self.clock.now()),
-        }
-        return str(expect(await self.client().post("/oauth2/v2/token", form=form), 200)["access_token"])
+        """Return a token as a service gets it for a signed assertion."""
+        return (await self.app.tokens.tokens.issue_for_service(name)).token.reveal()
 
     async def organization(self, name: str = "acme") -> str:
         """Make an organization and return its id."""

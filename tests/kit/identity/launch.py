@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.http.server.server import HttpServer, ListenAddress
 from remuda.identity.app import IdentityApp
@@ -32,6 +31,7 @@ from remuda.identity.settings import IdentitySettings, RoleBinding
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.kit.certificates import certificate_proxies
 from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ISSUER, LOOKER, ROOT, IdentityEnvironment
 from tests.kit.identity.login import nobody_answers
@@ -63,7 +63,7 @@ async def _identity_environment(
         "settings": settings(),
         "fetch": nobody_answers,
         "rate": RateLimit(quota=10_000_000),
-        "api": ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])),
+        "api": ApiSettings(certificates=certificate_proxies()),
     }
     app = IdentityApp(
         IdentityPorts(store=store, log=store, clock=clock, randomness=randomness, sealer=SEALER, **given | more)

@@ -37,6 +37,7 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.permissions import PermissionEnvironment
 from tests.kit.identity.resource_api import IdentityApi, registry
+from tests.kit.identity.service_credentials import system_accounts
 from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.store import open_simulated
 
@@ -214,7 +215,9 @@ def run_oauth(
         store = open_simulated(world, registry())
         try:
             await seed_roles(store)
-            oauth = OAuthEnvironment(world, store, IdentitySettings(**{"issuer": ISSUER, **settings}))
+            oauth = OAuthEnvironment(
+                world, store, IdentitySettings(**{"issuer": ISSUER, "system_accounts": system_accounts(), **settings})
+            )
             await scenario(oauth)
             oauth.mounted.app.assert_documented()
         finally:

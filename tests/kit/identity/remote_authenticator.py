@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
-from remuda.http.authentication import RequestCredentials, TrustedProxies
+from remuda.http.authentication import RequestCredentials
 from remuda.http.client import Client
 from remuda.http.routes import Table
 from remuda.http.server.server import HttpServer, ListenAddress
@@ -46,11 +46,13 @@ from remuda.store.sqlite.store import open_store
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.certificates import certificate_proxies
 from tests.kit.clocks import SkippingClock
 from tests.kit.http_server import until
 from tests.kit.identity.authenticator import AuthenticatorEnvironment
 from tests.kit.identity.external_issuer import Issuer
 from tests.kit.identity.resource_api import registry
+from tests.kit.identity.service_credentials import system_accounts
 from tests.kit.outbound_servers import HERE
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import SEALER
@@ -94,7 +96,7 @@ class Identity:
             clock=clock,
             randomness=SystemRandomness(),
             watch=WatchPorts(clock=clock, closing=closing, heartbeat_s=HEARTBEAT_S),
-            settings=ApiSettings(proxies=TrustedProxies(["127.0.0.1"])),
+            settings=ApiSettings(certificates=certificate_proxies()),
         )
         self._server = HttpServer(
             Validated(Api(table, service, ports), response_contract(table)),
@@ -165,7 +167,7 @@ async def apart(
     store = open_store(directory / "identity.db", registry(), SEALER)
     machine = cast("World", SimpleNamespace(clock=SystemClock(), randomness=SystemRandomness()))
     await seed_roles(store)
-    wanted = IdentitySettings(issuer=ISSUER, **settings)
+    wanted = IdentitySettings(issuer=ISSUER, **{"system_accounts": system_accounts(), **settings})
     elsewhere = Issuer(machine.clock.now)
     external = ExternalBearers(
         store=store, clock=machine.clock, settings=wanted, fetch=elsewhere, metrics=CollectorRegistry()

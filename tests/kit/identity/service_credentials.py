@@ -4,6 +4,7 @@ import base64
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -16,45 +17,60 @@ from joserfc.jwk import ECKey
 from remuda.identity.settings import SystemAccount
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
-from tests.kit.identity.authenticator import certificate_of
+from tests.kit.certificates import authority
 
 YEAR = timedelta(days=365)
 
+CI = "ci"
+"""The service that has a key, and so no certificate."""
 ROLES = {
     "unikorn-region": "region-service",
     "unikorn-kubernetes": "kubernetes-service",
     "unikorn-compute": "compute-service",
     "uni-storage": "storage-service",
 }
-"""The services, and the role of each."""
+"""The services that have certificates, and the role of each."""
 
 
 @cache
-def _key(service: str) -> ec.EllipticCurvePrivateKey:  # noqa: ARG001  one for each
+def _key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def system_accounts() -> Mapping[str, SystemAccount]:
-    """Return the services, each with a key by which it can prove who it is without a certificate."""
-    return {name: SystemAccount(role=role, public_key=_public(name)) for name, role in ROLES.items()}
+    """Return the services: those with certificates, and one with a key."""
+    certified = {name: SystemAccount(role=role) for name, role in ROLES.items()}
+    return {**certified, CI: SystemAccount(role="platform-reader", public_key=_public())}
 
 
-def assertion(service: str, *, audience: str, now: datetime) -> str:
-    """Return a signed assertion, good for one token."""
+def environment(directory: Path) -> Mapping[str, str]:
+    """Return the variables of a process that accepts the services' certificates from a proxy on this machine."""
+    authorities = directory / "authorities.pem"
+    authorities.write_text(authority().pem)
+    accounts = ", ".join(f'{name} = {{ role = "{role}" }}' for name, role in ROLES.items())
+    return {
+        "REMUDA_SERVER__CERTIFICATE_PROXIES": '["127.0.0.1/32"]',
+        "REMUDA_SERVER__CLIENT_CA_FILE": str(authorities),
+        "REMUDA_IDENTITY__SYSTEM_ACCOUNTS": f"{{ {accounts} }}",
+    }
+
+
+def assertion(*, audience: str, now: datetime) -> str:
+    """Return an assertion that the service with a key has signed, good for one token."""
     said = {
-        "iss": service,
-        "sub": service,
+        "iss": CI,
+        "sub": CI,
         "aud": audience,
         "exp": int(now.timestamp()) + 60,
         "jti": random_id(SystemRandomness()),
     }
-    return jwt.encode({"alg": "ES256"}, said, ECKey.import_key(_key(service)))
+    return jwt.encode({"alg": "ES256"}, said, ECKey.import_key(_key()))
 
 
 def certificate(service: str, now: datetime, *, begins: timedelta = -YEAR, ends: timedelta = YEAR) -> str:
     """Return a service's certificate as PEM."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return certificate_of((service,), midnight + begins, midnight + ends)
+    return authority().issue(service, begins=midnight + begins, ends=midnight + ends).pem
 
 
 def certified(
@@ -74,5 +90,5 @@ def principal(claim: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(claim)).decode().rstrip("=")
 
 
-def _public(service: str) -> str:
-    return _key(service).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+def _public() -> str:
+    return _key().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from remuda.app import registry
 from remuda.app.services import identity_client
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.app import IdentityApp
 from remuda.identity.ports import IdentityPorts
@@ -40,6 +39,7 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.certificates import certificate_proxies
 from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ROOT, Carrying, IdentityEnvironment, expect
 from tests.kit.identity.launch import settings as identity_settings
@@ -168,7 +168,7 @@ async def region_environment(
     more: dict[str, Any],
 ) -> AsyncIterator[RegionEnvironment]:
     """Run both services over a store, with other ports of identity, and others of region (`more`)."""
-    api, rate = ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])), RateLimit(quota=10_000_000)
+    api, rate = ApiSettings(certificates=certificate_proxies()), RateLimit(quota=10_000_000)
     common: dict[str, Any] = {
         "store": store,
         "log": store,

@@ -23,6 +23,7 @@ from remuda.reconcile.resync import ResyncSettings
 from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.images import controller as control
 from remuda.region.images import routes as api
+from remuda.region.images.counts import ImageCounts
 from remuda.region.images.service import Images as ImageService
 from remuda.region.images.transfer import ImageFetcher, ImageLimits, Transfers
 from remuda.region.kinds.images import ImageImport
@@ -195,8 +196,8 @@ async def open_images(
     providers: dict[str, Provider] = {REGION: cloud.provider, OTHER_REGION: FlavorProvider(world.clock).bare}
     clouds = clouds_over(world, store, providers, CallSettings())
     fetcher = ImageFetcher(source=web, limits=ImageLimits(max_bytes=1_000_000, total_s=3000))
-    services = {"images": ImageService(store=store, providers=clouds, fetcher=fetcher)}
-    transfers = Transfers(fetcher, max_concurrent=most)
+    services = {"images": ImageService(store=store, providers=clouds, fetcher=fetcher, counts=ImageCounts(store=store))}
+    transfers = Transfers(fetcher, clock=world.clock, max_concurrent=most)
     ports = ReconcilePorts(store=store, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000), grace_s=0)
     (driver,) = control.controllers(ports, clouds, transfers, attempts=attempts, settings=settings)

@@ -41,6 +41,7 @@ from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
 from remuda.region.consumers import ProviderEventListener
+from remuda.region.images.counts import ImageCounts
 from remuda.region.kinds.networks import Address
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks import controller as networks_controllers
@@ -276,7 +277,9 @@ async def open_servers(
     authorities = Authorities(store=store, identity=identity, operations=operations)
     servers = Servers(**common, networks=networks, groups=groups, authorities=authorities, run_blocking=run_inline)
     looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
-    actions = ServerActions(store=store, providers=clouds, servers=servers, observer=looking)
+    actions = ServerActions(
+        store=store, providers=clouds, servers=servers, observer=looking, counts=ImageCounts(store=store)
+    )
     region_servers = ServersEnvironment(
         world=world,
         store=store,

@@ -67,10 +67,16 @@ async def watching(
     since: str | None = None,
     permissions: PermissionSet | None = None,
     ports: WatchPorts | None = None,
+    address: str = "192.0.2.1",
 ) -> AsyncIterator[Reader]:
     permissions, ports = permissions or PermissionSet(), ports or WatchPorts(clock=SystemClock())
     answer = await watch_response(
-        collection, last_event_id=since, principal=permissions.principal, renew=permissions.renew, ports=ports
+        collection,
+        last_event_id=since,
+        principal=permissions.principal,
+        address=address,
+        renew=permissions.renew,
+        ports=ports,
     )
     assert headers(answer)["content-type"] == "text/event-stream"
     chunks = cast("AsyncGenerator[bytes]", answer.body)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 from remuda.app.services import identity_client
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
@@ -32,6 +31,7 @@ from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.certificates import certificate_proxies
 from tests.kit.environment import run_inline
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.environment import ROOT, Carrying
@@ -78,7 +78,7 @@ class Process:
             "clock": machine.clock,
             "randomness": machine.randomness,
             "sealer": SEALER,
-            "api": ApiSettings(proxies=TrustedProxies(["127.0.0.1/32"])),
+            "api": ApiSettings(certificates=certificate_proxies()),
             "rate": _FOREVER,
             "is_only_process": is_alone,
             "reporter": system.finds,

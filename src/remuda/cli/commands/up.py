@@ -8,6 +8,7 @@ import uvloop
 from remuda.app import StartMessages, registry, services, settings
 from remuda.cli.commands.config import load_configuration
 from remuda.cli.output import echo
+from remuda.config.object_limits import object_limits
 from remuda.config.settings import check
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import FirstLogin
@@ -54,7 +55,8 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
     begin = services(
         configuration, StartMessages(first_login=_announce_first_start, credentials_lost=_credentials_lost)
     )
-    running = run(settings(configuration), announce=announce, services=begin, kinds=registry())
+    kinds = registry(object_limits(configuration.server))
+    running = run(settings(configuration), announce=announce, services=begin, kinds=kinds)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)
 

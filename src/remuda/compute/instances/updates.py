@@ -43,6 +43,7 @@ from remuda.http.responses import OtherResponse
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import InsufficientCapacity, Invalid, PlanChanged, PlanRequired
 from remuda.kernel.fields import common_fields
+from remuda.kernel.locks import KeyedLock
 from remuda.quota.lifecycle import project_ref
 from remuda.quota.lock import require_unlocked
 from remuda.quota.sagas import run_update
@@ -50,7 +51,7 @@ from remuda.reconcile.status import AVAILABLE
 from remuda.region.images.schema import ImageQuery
 from remuda.region.servers.schema import ServerCreate, ServerRead
 from remuda.resources.conventions import NAME, network_of, region_of
-from remuda.resources.crud import KeyedLock, requested_event, retry_on_conflict
+from remuda.resources.crud import requested_event, retry_on_conflict
 from remuda.resources.schema import FlavorRead, ImageRead
 
 _DISRUPTIVE = frozenset(field for field, row in FIELDS.items() if row.step in {"rebuild", "replace"})

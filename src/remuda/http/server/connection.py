@@ -26,7 +26,7 @@ _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _CONTINUE = b"100-continue"
 _NO_LINGER = struct.pack("ii", 1, 0)
 _SPARE_CONNECTIONS = 64
-"""Number of connections beyond the limit that get an error response before they are closed."""
+"""Number of connections without a slot that get an error response before they are closed."""
 
 
 class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
@@ -66,13 +66,15 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._reaper.connections.add(self)
         self._wait(self._limits.head_s, "head_timeout")
-        excess = len(self._reaper.connections) - self._limits.connections
-        if excess > _SPARE_CONNECTIONS:
-            self._close_counted("connections")
-        elif excess > 0 or self._reaper.is_stopping:
-            self._reject(
-                Unavailable("The server accepts no more connections at the moment. Try again later."), "connections"
-            )
+        rejected = self._reaper.slots.take(self, self._client[0] if self._client else None)
+        if rejected is None and self._reaper.is_stopping:
+            rejected = "connections", Unavailable("The server is stopping. Try again later.")
+        if rejected is not None:
+            reason, error = rejected
+            if len(self._reaper.connections) - len(self._reaper.slots) > _SPARE_CONNECTIONS:
+                self._close_counted(reason)
+            else:
+                self._reject(error, reason)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  part of the protocol
         """Tell every request of this connection that its client has disconnected."""
@@ -201,6 +203,17 @@ class Connection(asyncio.Protocol):
             self._close_counted("write_timeout")
         else:
             self.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is in progress and everything is sent."""
+        return self._is_response_complete() and not self._transport.get_write_buffer_size()
+
+    def displace(self) -> None:
+        """Close the idle connection because another client needs its slot."""
+        self._reaper.count_closed("displaced")
+        self._ignores_input = True
+        self._transport.close()
 
     def check(self, now: float) -> None:
         """Close the connection if a deadline has passed."""

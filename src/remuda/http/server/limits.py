@@ -8,12 +8,13 @@ application takes does not count. Deadlines are numbers, compared by one periodi
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
 from remuda.http.errors import error_response
+from remuda.http.server.connection_slots import AdmittedConnection, ConnectionSlots, HostSet
 from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
@@ -38,7 +39,9 @@ class ConnectionLimits:
     linger_s: float = 2.0
     """Time for the client to read an error before its connection is closed."""
     connections: int = 10_000
-    """Largest number of open connections; further ones get 503."""
+    """Largest number of open connections; further ones get 503. One address has at most half of them."""
+    forwarding: HostSet = field(default=(), compare=False)
+    """Addresses of proxies, which may open any number of connections."""
     pipelined: int = 16
 
 
@@ -71,7 +74,7 @@ class Progress:
         return now > self._deadline
 
 
-class ReapedConnection(Protocol):
+class ReapedConnection(AdmittedConnection, Protocol):
     """A connection, as the reaper sees it."""
 
     def check(self, now: float) -> None:
@@ -89,6 +92,7 @@ class ConnectionReaper:
         """Time of the last sweep."""
         self.is_stopping = False
         self.connections: set[ReapedConnection] = set()
+        self.slots = ConnectionSlots(limits.connections, exempt=limits.forwarding)
         self.all_closed = asyncio.Event()
         """Set when the last connection ends."""
         self._randomness = randomness
@@ -101,6 +105,7 @@ class ConnectionReaper:
 
     def remove(self, connection: ReapedConnection) -> None:
         self.connections.discard(connection)
+        self.slots.release(connection)
         if not self.connections:
             self.all_closed.set()
 

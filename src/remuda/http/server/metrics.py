@@ -29,6 +29,8 @@ CLOSE_REASONS = (
     "write_timeout",
     "pipelined",
     "connections",
+    "address_connections",
+    "displaced",
     "body_unused",
     "idle",
 )

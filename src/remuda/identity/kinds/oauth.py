@@ -174,30 +174,40 @@ def _of_platform(provider: OAuth2Provider) -> Iterator[str]:
 OAUTH2_PROVIDER = shared_kind(
     OAuth2Provider,
     "oauth2providers",
+    counted_in=ORGANIZATION,
     indexes=(Index(name="platform", values=_of_platform),),
     columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
 )
 """Providers, found by the label of their organization; global ones by the index `platform`, as `login` if identity is a
 client there, and all of them as `yes`."""
 
-OAUTH2_CLIENT = shared_kind(OAuth2Client, "oauth2clients", columns={"Redirect URI": ".spec.redirectUri"})
+OAUTH2_CLIENT = shared_kind(
+    OAuth2Client,
+    "oauth2clients",
+    uncounted="created by platform administrators",
+    columns={"Redirect URI": ".spec.redirectUri"},
+)
 
 PASSWORD = remuda_kind(
     Password,
     "passwords",
+    uncounted="one for each user",
     indexes=(Index(name="link", values=lambda each: [each.spec.reset_hash] if each.spec.reset_hash else []),),
 )
 """Passwords, found by the link that sets them."""
 
-AUTHORIZATION_CODE = remuda_kind(AuthorizationCode, "authorizationcodes")
+AUTHORIZATION_CODE = remuda_kind(AuthorizationCode, "authorizationcodes", uncounted="removed when it has expired")
 """Authorization codes, which live for a minute."""
 
 DEVICE_GRANT = remuda_kind(
-    DeviceGrant, "devicegrants", indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),)
+    DeviceGrant,
+    "devicegrants",
+    uncounted="removed when it has expired",
+    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
 )
 """Device grants, found by their user code."""
 
-USED_ASSERTION = remuda_kind(UsedAssertion, "usedassertions")
+USED_ASSERTION = remuda_kind(UsedAssertion, "usedassertions", uncounted="removed when it has expired")
 """Used assertions, until they expire."""
 
 
@@ -235,6 +245,7 @@ class BrowserLogin(Resource, frozen=True):
 BROWSER_LOGIN = remuda_kind(
     BrowserLogin,
     "browserlogins",
+    uncounted="removed when it has expired",
     indexes=(Index(name="cookie", values=lambda login: [login.spec.cookie_hash]),),
     columns={"User": ".spec.user"},
 )

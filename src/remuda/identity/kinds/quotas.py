@@ -163,15 +163,16 @@ def _ended(allocation: Allocation) -> Iterator[str]:
         yield allocation.spec.ended.date().isoformat()
 
 
-QUOTA_METADATA = shared_kind(QuotaMetadata, "quotametadata")
+QUOTA_METADATA = shared_kind(QuotaMetadata, "quotametadata", uncounted="created by the operator")
 """Quota kinds. Built-in ones are created at each start; an operator may add others."""
 
-QUOTA = shared_kind(Quota, "quotas")
+QUOTA = shared_kind(Quota, "quotas", uncounted="one for each organization")
 """Quota records, named after their organizations."""
 
 ALLOCATION = shared_kind(
     Allocation,
     "allocations",
+    uncounted="one for each object of a kind with a quota",
     indexes=(
         Index(name="owner", values=_owner),
         Index(name="active", values=_active),

@@ -18,6 +18,7 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.store.kinds import Index, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -111,18 +112,20 @@ def _provider(organization: Organization) -> Iterator[str]:
 ORGANIZATION = shared_kind(
     Organization,
     "organizations",
+    uncounted="created by platform administrators",
     references=(Reference(target=f"oauth2providers.{SHARED}", names=_provider),),
     indexes=(Index(name="domain", values=_desired_domain),),
     columns=DISPLAY_NAME,
 )
 """Organizations, found by the domain that they request. A reference protects the provider of the domain."""
 
-DOMAIN = remuda_kind(Domain, "domains", columns={"Domain": ".spec.domain"})
+DOMAIN = remuda_kind(Domain, "domains", uncounted="one for each organization", columns={"Domain": ".spec.domain"})
 """Domains, named by `domain_id` and owned by their organization."""
 
 PROJECT = shared_kind(
     Project,
     "projects",
+    counted_in=ORGANIZATION_LABEL,
     indexes=(Index(name="group", values=lambda project: project.spec.group_ids),),
     columns=DISPLAY_NAME,
 )
@@ -153,4 +156,4 @@ class Bootstrap(Resource, frozen=True):
     status: BootstrapStatus = BootstrapStatus()
 
 
-BOOTSTRAP = remuda_kind(Bootstrap, "bootstraps")
+BOOTSTRAP = remuda_kind(Bootstrap, "bootstraps", uncounted="one in the whole system")

@@ -75,12 +75,20 @@ class Revocation(Resource, frozen=True):
     spec: RevocationSpec = RevocationSpec()
 
 
-SIGNING_KEY = shared_kind(SigningKey, "signingkeys")
+SIGNING_KEY = shared_kind(SigningKey, "signingkeys", uncounted="one in the whole system")
 
-SESSION = remuda_kind(Session, "sessions", columns={"User": ".spec.user", "Client": ".spec.client"})
+SESSION = remuda_kind(
+    Session,
+    "sessions",
+    uncounted="removed when it has expired",
+    columns={"User": ".spec.user", "Client": ".spec.client"},
+)
 """Sessions, found by the label of their user."""
 
 REVOCATION = remuda_kind(
-    Revocation, "revocations", indexes=(Index(name="revoked", values=lambda revocation: [revocation.spec.revoked]),)
+    Revocation,
+    "revocations",
+    uncounted="removed when it has expired",
+    indexes=(Index(name="revoked", values=lambda revocation: [revocation.spec.revoked]),),
 )
 """Revocations, named after what they revoke."""

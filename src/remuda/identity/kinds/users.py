@@ -19,6 +19,8 @@ from remuda.identity.kinds.common import DISPLAY_NAME, SHARED, UserState, shared
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
+from remuda.resources.conventions import PAYING_ORGANIZATION
 from remuda.resources.conventions import USER as USER_LABEL
 from remuda.store.kinds import Index, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
@@ -217,11 +219,14 @@ class Role(Resource, frozen=True):
     spec: RoleSpec = RoleSpec()
 
 
-USER = shared_kind(User, "users", columns={"Subject": ".spec.subject", "State": ".spec.state"})
+USER = shared_kind(
+    User, "users", counted_in=PAYING_ORGANIZATION, columns={"Subject": ".spec.subject", "State": ".spec.state"}
+)
 
 ORGANIZATION_USER = shared_kind(
     OrganizationUser,
     "organizationusers",
+    counted_in=ORGANIZATION_LABEL,
     references=(
         Reference(target=f"users.{SHARED}", names=lambda membership: [membership.metadata.labels[USER_LABEL]]),
     ),
@@ -229,11 +234,14 @@ ORGANIZATION_USER = shared_kind(
 )
 """Memberships, found by the labels of organization and user. A reference protects the user."""
 
-SERVICE_ACCOUNT = shared_kind(ServiceAccount, "serviceaccounts", columns=DISPLAY_NAME | {"Expiry": ".spec.expiry"})
+SERVICE_ACCOUNT = shared_kind(
+    ServiceAccount, "serviceaccounts", counted_in=ORGANIZATION_LABEL, columns=DISPLAY_NAME | {"Expiry": ".spec.expiry"}
+)
 
 GROUP = shared_kind(
     Group,
     "groups",
+    counted_in=ORGANIZATION_LABEL,
     indexes=(
         Index(name="member", values=_members),
         Index[Group](name="operation", values=lambda group: [entry.operation for entry in group.spec.member_changes]),
@@ -242,5 +250,5 @@ GROUP = shared_kind(
 )
 """Groups, found by their members, and by the operations that changed these."""
 
-ROLE = shared_kind(Role, "roles", columns=DISPLAY_NAME)
+ROLE = shared_kind(Role, "roles", uncounted="built in", columns=DISPLAY_NAME)
 """Roles. Built-in ones are written at each start; an operator may add others."""

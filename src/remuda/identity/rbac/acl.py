@@ -263,6 +263,10 @@ class AccessLists:
         role = self._bindings.of_system(name)
         if role is None:
             raise Unauthenticated("service is not known")
+        return await self.of_role(role)
+
+    async def of_role(self, role: str) -> ResolvedAccess:
+        """Return the access of a service in this process, which has the role with this id."""
         everywhere = (await self._roles.of(frozenset({role}))).everywhere
         return ResolvedAccess(AccessList(everywhere=everywhere), (Role,))
 

@@ -1,9 +1,9 @@
 """Authenticator in the process of identity, for bearer tokens and client certificates.
 
-A bearer token identifies its subject while everything that it depends on is valid (`Bearers`). A client certificate
-identifies the service with its common name; the proxy has verified its signature. A service may name an actor: it acts
-with its own permissions or, impersonating, with the intersection of both. A service that sends a user's bearer token
-with its certificate has that user's permissions, and only adds payer and audit information.
+A bearer token identifies its subject while everything that it depends on is valid (`Bearers`). A client certificate,
+which the pipeline has verified, identifies the service with its common name, unless that service has a key. A service
+may name an actor: it acts with its own permissions or, impersonating, with the intersection of both. A service that
+sends a user's bearer token with its certificate has that user's permissions, and only adds payer and audit information.
 
 Principals are cached until their credentials expire or a dependency changes, so the usual request needs neither a read
 nor a signature check, and a revoked token is rejected at once.
@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
+from remuda.http.certificates import EXPIRED
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
@@ -45,7 +46,7 @@ class Certificate:
     def check(self, now: datetime) -> None:
         """Raise Unauthenticated unless the certificate is valid now."""
         if not self.begins <= now < self.ends:
-            raise Unauthenticated("certificate has expired or is not yet valid")
+            raise Unauthenticated(EXPIRED)
 
 
 def read_certificate(pem: str) -> Certificate:
@@ -128,8 +129,11 @@ class IdentityAuthenticator:
     async def _certified_service(self, pem: str, dependencies: list[Dependency]) -> Principal:
         certificate = read_certificate(pem)
         certificate.check(self._clock.now())
-        if certificate.name not in self._permissions.settings.system_accounts:
+        account = self._permissions.settings.system_accounts.get(certificate.name)
+        if account is None:
             raise Unauthenticated("certificate is not known")
+        if account.public_key:
+            raise Unauthenticated("certificate is not accepted: this account has a key and needs a signed assertion")
         resolved = await self._permissions.of_system(certificate.name)
         dependencies += resolved.dependencies
         return Principal(subject=certificate.name, type="system", access=resolved.access, expires=certificate.ends)

@@ -78,6 +78,10 @@ class Permissions:
         """Return the access of a service, or raise Unauthenticated if it is not configured."""
         return await self._cached(("system", name), lambda: self._lists.of_system(name))
 
+    async def of_role(self, name: str) -> ResolvedAccess:
+        """Return the access of a service in this process, which has the role of this name."""
+        return await self._cached(("role", name), lambda: self._lists.of_role(role_id(name)))
+
     async def of_bearer(self, bearer: Bearer, *, with_groups: bool = True) -> ResolvedAccess:
         """Return the access of the bearer of a valid token, restricted to the organization whose provider issued it.
 

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from remuda.identity.kinds.users import TOKENS_FINALIZER, Group, OperationLock, OrganizationUser, ServiceAccount, User
 from remuda.identity.users.rules import Member, changed_by, is_in, locked_by, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
+from remuda.kernel.locks import KeyedLock
 from remuda.operations.kinds import Operation, attempt_id
-from remuda.resources.crud import KeyedLock, find, find_in, without_finalizer
+from remuda.resources.crud import find, find_in, without_finalizer
 from remuda.store.contract import Store
 
 LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)

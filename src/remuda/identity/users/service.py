@@ -38,11 +38,12 @@ from remuda.identity.users.sagas import (
 from remuda.identity.users.schema import AccountRead, AccountWrite, UserRead, UserWrite
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Forbidden, NotFound, ResponseNotStored
+from remuda.kernel.locks import KeyedLock
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import Saga
 from remuda.operations.service import Operations
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
-from remuda.resources.crud import KeyedLock, audit_records, each_once, exists, find, find_in, get_in, retry_on_conflict
+from remuda.resources.crud import audit_records, each_once, exists, find, find_in, get_in, retry_on_conflict
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store

@@ -22,6 +22,7 @@ from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.contract.common import InUse
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
 from remuda.region.images import rules
+from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import image_of
 from remuda.region.images.schema import ImageCreate, ImageQuery
 from remuda.region.images.transfer import ImageFetcher
@@ -86,6 +87,7 @@ class Images:
     store: Store
     providers: ProviderRegistry
     fetcher: ImageFetcher
+    counts: ImageCounts
 
     async def query(self, context: Context, region: str, query: ImageQuery) -> list[ImageRead]:
         """Return the images without an owner and those of organizations whose images the caller may read."""
@@ -115,7 +117,9 @@ class Images:
         if created is None:
             await self.fetcher.read_header(body.spec.uri.reveal())
             new = rules.new_import(context.operation, body, principal, organization=organization, region=region)
-            created = await self._create(context, new)
+            known = await self.counts.known(cloud, organization)
+            with self.counts.creating(cloud, organization, new.name, known=known):
+                created = await self._create(context, new)
         return rules.read_image(rules.image_of(created))
 
     async def delete(self, context: Context, organization: str, region: str, image: str) -> None:

@@ -15,14 +15,17 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 import structlog
 
+from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, OutcomeUnknown, RemudaError, Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.outbound.fetch import FetchFailed, GuardedFetcher, OpenResponse
 from remuda.providers.contract.catalogue import CloudImages, CloudImageSpec
+from remuda.region.images.transfer_slots import SourceRate, TransferSlots
 
 _SECTOR = 512
 _BOOT_SIGNATURE = b"\x55\xaa"
@@ -177,8 +180,17 @@ class _CancelledError(Exception):
 class Transfer:
     """Transfer of one image."""
 
-    def __init__(self, fetcher: ImageFetcher, uri: Secret, is_needed: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self,
+        fetcher: ImageFetcher,
+        uri: Secret,
+        is_needed: Callable[[], Awaitable[bool]],
+        *,
+        clock: Clock,
+        is_contended: Callable[[], bool],
+    ) -> None:
         self._fetcher, self._uri, self._is_needed = fetcher, uri, is_needed
+        self._clock, self._is_contended = clock, is_contended
         self._is_cancelled = False
         self.is_running = False
         self.is_done = False
@@ -215,10 +227,14 @@ class Transfer:
     async def _content(self) -> AsyncGenerator[bytes, None]:
         try:
             async with self._fetcher.stream(self._uri.reveal()) as download:
+                rate, asked_at = SourceRate(), self._clock.monotonic()
                 async for chunk in download:
                     self._check_not_cancelled()
+                    waited_s = self._clock.monotonic() - asked_at
+                    rate.record(waited_s, len(chunk), is_contended=self._is_contended())
                     self.received = download.length
                     yield chunk
+                    asked_at = self._clock.monotonic()
                 if not await self._is_needed():
                     self.cancel()
                 self._check_not_cancelled()
@@ -239,9 +255,9 @@ MAX_TRANSFERS = 4
 class Transfers:
     """Transfers of this process by image id. At most `max_concurrent` run; the others are queued."""
 
-    def __init__(self, fetcher: ImageFetcher, *, max_concurrent: int = MAX_TRANSFERS) -> None:
-        self._fetcher = fetcher
-        self._slots = asyncio.Semaphore(max_concurrent)
+    def __init__(self, fetcher: ImageFetcher, *, clock: Clock, max_concurrent: int = MAX_TRANSFERS) -> None:
+        self._fetcher, self._clock = fetcher, clock
+        self._slots = TransferSlots(max_concurrent)
         self._transfers: dict[str, Transfer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listeners: list[Callable[[str], None]] = []
@@ -258,7 +274,9 @@ class Transfers:
         self, images: CloudImages, spec: CloudImageSpec, uri: Secret, is_needed: Callable[[], Awaitable[bool]]
     ) -> None:
         assert spec.id not in self._transfers, "an image has one transfer at a time"
-        transfer = self._transfers[spec.id] = Transfer(self._fetcher, uri, is_needed)
+        is_contended = partial(self._slots.is_contended, spec.organization)
+        transfer = Transfer(self._fetcher, uri, is_needed, clock=self._clock, is_contended=is_contended)
+        self._transfers[spec.id] = transfer
         task = asyncio.create_task(self._run(transfer, images, spec), name=f"transfer of image {spec.id}")
         self._tasks[spec.id] = task
         task.add_done_callback(lambda _: self._finish(spec.id, transfer))
@@ -294,7 +312,7 @@ class Transfers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, transfer: Transfer, images: CloudImages, spec: CloudImageSpec) -> None:
-        async with self._slots:
+        async with self._slots.acquire(spec.organization):
             transfer.is_running = True
             self._notify(spec.id)
             await transfer.run(images, spec)

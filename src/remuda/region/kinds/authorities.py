@@ -2,7 +2,7 @@
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
-from remuda.resources.conventions import LifecycleStatus, nonempty
+from remuda.resources.conventions import PROJECT, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -29,6 +29,7 @@ AUTHORITY = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="sshcertificateauthorities",
+    counted_in=PROJECT,
     indexes=(Index(name="operation", values=lambda authority: nonempty(authority.spec.operation)),),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )

@@ -11,7 +11,7 @@ import msgspec
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import UNIKORN_GROUP, VERSION, IpRange, PartStatus
-from remuda.resources.conventions import Conditions, LifecycleStatus, nonempty
+from remuda.resources.conventions import PROJECT, Conditions, LifecycleStatus, nonempty
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -123,6 +123,7 @@ FILE_STORAGE = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="filestorages",
+    counted_in=PROJECT,
     references=(Reference(target=f"networks.{UNIKORN_GROUP}", names=_networks),),
     indexes=(
         Index(name="network", values=_networks),
@@ -175,9 +176,14 @@ FILE_STORAGE_CLASS = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="filestorageclasses",
+    uncounted="configured by the operator",
     columns={"Protocols": ".spec.protocols"},
 )
 
 FILE_STORAGE_PROVISIONER = Kind(
-    type=FileStorageProvisioner, group=UNIKORN_GROUP, version=VERSION, plural="filestorageprovisioners"
+    type=FileStorageProvisioner,
+    group=UNIKORN_GROUP,
+    version=VERSION,
+    plural="filestorageprovisioners",
+    uncounted="configured by the operator",
 )

@@ -10,7 +10,7 @@ from typing import Literal
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import REMUDA_GROUP, VERSION, Architecture, GpuVendor
-from remuda.resources.conventions import LifecycleStatus
+from remuda.resources.conventions import ORGANIZATION, LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -76,5 +76,6 @@ IMAGE_IMPORT = Kind(
     group=REMUDA_GROUP,
     version=VERSION,
     plural="imageimports",
+    counted_in=ORGANIZATION,
     columns={"State": ".status.state", "Received": ".status.received", "Size": ".status.size"},
 )

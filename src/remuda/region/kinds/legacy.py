@@ -56,13 +56,29 @@ class OpenstackServer(Resource, frozen=True):
     spec: OpenstackServerSpec = OpenstackServerSpec()
 
 
-OPENSTACK_NETWORK = Kind(type=OpenstackNetwork, group=UNIKORN_GROUP, version=VERSION, plural="openstacknetworks")
-
-OPENSTACK_SECURITY_GROUP = Kind(
-    type=OpenstackSecurityGroup, group=UNIKORN_GROUP, version=VERSION, plural="openstacksecuritygroups"
+OPENSTACK_NETWORK = Kind(
+    type=OpenstackNetwork,
+    group=UNIKORN_GROUP,
+    version=VERSION,
+    plural="openstacknetworks",
+    uncounted="read from existing clusters, never created",
 )
 
-OPENSTACK_SERVER = Kind(type=OpenstackServer, group=UNIKORN_GROUP, version=VERSION, plural="openstackservers")
+OPENSTACK_SECURITY_GROUP = Kind(
+    type=OpenstackSecurityGroup,
+    group=UNIKORN_GROUP,
+    version=VERSION,
+    plural="openstacksecuritygroups",
+    uncounted="read from existing clusters, never created",
+)
+
+OPENSTACK_SERVER = Kind(
+    type=OpenstackServer,
+    group=UNIKORN_GROUP,
+    version=VERSION,
+    plural="openstackservers",
+    uncounted="read from existing clusters, never created",
+)
 
 
 class VolumeClaim(StoredStruct, frozen=True):
@@ -101,5 +117,6 @@ VOLUME = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="volumes",
+    uncounted="read from existing clusters, never created",
     columns={"Network": ".spec.networkID", "Size": ".spec.size"},
 )

@@ -93,6 +93,7 @@ LOAD_BALANCER = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="loadbalancers",
+    uncounted="quota loadbalancers",
     indexes=(
         Index(name="operation", values=lambda balancer: nonempty(balancer.spec.operation)),
         Index(name="without address", values=_without_address),

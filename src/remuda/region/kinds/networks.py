@@ -91,6 +91,7 @@ NETWORK = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="networks",
+    uncounted="quota networks",
     indexes=(
         Index(name="operation", values=lambda network: nonempty(network.spec.operation)),
         Index(name="without VLAN", values=_without_vlan),
@@ -126,6 +127,7 @@ ADDRESS = Kind(
     group=REMUDA_GROUP,
     version=VERSION,
     plural="addresses",
+    uncounted="as many as the prefix of a network has",
     indexes=(Index(name="holder", values=lambda address: [address.spec.holder]),),
     unindexed=frozenset({ORGANIZATION, PROJECT}),
     columns={"IP": ".spec.ip", "MAC": ".spec.mac", "Holder": ".spec.holder"},
@@ -160,7 +162,9 @@ def region_of_vlans(allocation: VLANAllocation) -> str:
     return allocation.name.partition(".")[2]
 
 
-VLAN_ALLOCATION = Kind(type=VLANAllocation, group=UNIKORN_GROUP, version=VERSION, plural="vlanallocations")
+VLAN_ALLOCATION = Kind(
+    type=VLANAllocation, group=UNIKORN_GROUP, version=VERSION, plural="vlanallocations", uncounted="one for each region"
+)
 """Named by `vlans_name`."""
 
 
@@ -216,6 +220,7 @@ IDENTITY = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="identities",
+    uncounted="one for each network",
     indexes=(Index(name="operation", values=lambda identity: nonempty(identity.spec.operation)),),
     columns={"Provider": ".spec.provider", "Status": '.status.conditions[?(@.type=="Available")].reason'},
 )
@@ -226,5 +231,6 @@ OPENSTACK_IDENTITY = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="openstackidentities",
+    uncounted="one for each network",
     columns={"User": ".spec.userID", "Project": ".spec.projectID"},
 )

@@ -98,6 +98,7 @@ ORPHAN = Kind(
     group=REMUDA_GROUP,
     version=VERSION,
     plural="orphans",
+    uncounted="created by the monitor",
     indexes=(Index(name="object", values=lambda orphan: [orphan.spec.object_id] if orphan.spec.object_id else []),),
     columns={"Subject": ".spec.subject", "Provider name": ".spec.providerName", "Why": ".spec.cause"},
 )
@@ -117,4 +118,6 @@ class PollDigest(Resource, frozen=True):
     spec: PollDigestSpec = PollDigestSpec()
 
 
-POLL_DIGEST = Kind(type=PollDigest, group=REMUDA_GROUP, version=VERSION, plural="polldigests")
+POLL_DIGEST = Kind(
+    type=PollDigest, group=REMUDA_GROUP, version=VERSION, plural="polldigests", uncounted="one for each region"
+)

@@ -246,5 +246,6 @@ REGION = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="regions",
+    uncounted="configured by the operator",
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name", "Provider": ".spec.provider"},
 )

@@ -4,7 +4,7 @@ from typing import Literal
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.common import UNIKORN_GROUP, VERSION
-from remuda.resources.conventions import LifecycleStatus
+from remuda.resources.conventions import PROJECT, LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -57,5 +57,6 @@ SECURITY_GROUP = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="securitygroups",
+    counted_in=PROJECT,
     columns={"Status": '.status.conditions[?(@.type=="Available")].reason'},
 )

@@ -280,6 +280,7 @@ SERVER = Kind(
     group=UNIKORN_GROUP,
     version=VERSION,
     plural="servers",
+    uncounted="quota servers",
     references=(
         Reference(target=f"networks.{UNIKORN_GROUP}", names=lambda server: [each.id for each in server.spec.networks]),
         Reference(

@@ -13,6 +13,7 @@ from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, require
+from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import read_image, snapshot_of
 from remuda.region.images.schema import SnapshotCreate
 from remuda.region.images.service import find_image
@@ -37,6 +38,7 @@ class ServerActions:
     providers: ProviderRegistry
     servers: Servers
     observer: ServerObserver
+    counts: ImageCounts
 
     async def start(self, context: Context, server: str) -> None:
         found, cloud, handle = await self._target(context, server)
@@ -75,12 +77,14 @@ class ServerActions:
         if source is None:
             raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
         new = snapshot_of(source, context.operation, body.metadata, context.principal, organization=organization)
-        try:
-            call = snapshots.snapshot_server(handle, new)
-            created = await map_server_errors(call, "server cannot be snapshotted in its current state")
-        except AlreadyExists:  # the response to the same request was lost
-            created = await _get_snapshot(images, new.id)
-        cloud.invalidate_images()
+        known = await self.counts.known(cloud, organization)
+        with self.counts.creating(cloud, organization, new.id, known=known):
+            try:
+                call = snapshots.snapshot_server(handle, new)
+                created = await map_server_errors(call, "server cannot be snapshotted in its current state")
+            except AlreadyExists:  # the response to the same request was lost
+                created = await _get_snapshot(images, new.id)
+            cloud.invalidate_images()
         return read_image(created)
 
     async def open_console(self, context: Context, server: str) -> ConsoleSessionRead:

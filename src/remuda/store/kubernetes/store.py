@@ -11,12 +11,13 @@ import apsw
 from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import Conflict, RemudaError
+from remuda.kernel.locks import KeyedLock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
 from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
-from remuda.store.kinds import Kind, Registry
+from remuda.store.kinds import Kind, ObjectLimit, Registry
 from remuda.store.kubernetes.client import ApiClient, Login, Source
 from remuda.store.kubernetes.garbage_collector import GarbageCollector
 from remuda.store.kubernetes.informer import Informer
@@ -34,6 +35,7 @@ from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
 from remuda.store.readside.sql import Storage, migrate
 from remuda.store.readside.tables import Tables
+from remuda.store.validation import check_object_limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +163,7 @@ class KubernetesStore(Reads):
         self._informers = [self._informer(api, codecs[api.kind.type]) for api in apis.values()]
         self._tasks = BackgroundTasks(ports.clock)
         self._writes: set[asyncio.Task[Any]] = set()
+        self._creating = KeyedLock()
 
     def _informer(self, api: ResourceApi[Any], codec: Codec[Any]) -> Informer:
         reader, ports = self._reader, self._ports
@@ -214,7 +217,18 @@ class KubernetesStore(Reads):
         return await super().get_view(kind, name, view)
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
-        return await self._write(lambda: self._writer.create(resource), log)
+        limit = self.registry.object_limit(self.registry.of(type(resource)), resource)
+        if limit is None:
+            return await self._write(lambda: self._writer.create(resource), log)
+        return await self._finish(self._create_counted(resource, limit, log))
+
+    async def _create_counted(self, resource: ResourceT, limit: ObjectLimit, log: Sequence[Record]) -> ResourceT:
+        """Create an object within its limit. Creates of other processes that we have yet to see are not counted."""
+        kind = self.registry.of(type(resource))
+        async with self._creating.acquire(f"{kind.qualified} {limit.value}"):
+            if self._known.find(kind, resource.name) is None:
+                check_object_limit(self.registry, kind, resource, self._reader.count_labelled)
+            return await self._write(lambda: self._writer.create(resource), log)
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         return await self._write(lambda: self._writer.update(resource), log)
@@ -286,7 +300,7 @@ async def open_kubernetes_store(
     """Connect, list everything once, and return the store."""
     ports, settings = ports or KubernetesPorts(), settings or KubernetesSettings()
     login = Login(source)
-    all_kinds = Registry([*registry.kinds, JOURNAL])
+    all_kinds = Registry([*registry.kinds, JOURNAL], limits=registry.limits)
     known = codecs(all_kinds, sealer)
     reader = _temporary_reader(all_kinds, known, ports=ports, settings=settings)
     store = KubernetesStore(

@@ -302,6 +302,11 @@ class Reader:
         entries = [(where, value) for where, value in found if where is not None]
         return self._orders.by_selectivity(entries) if len(entries) == len(found) else None
 
+    def count_labelled(self, kind: Kind[Any], label: str, value: str, limit: int) -> int:
+        """Return the number of objects with a label, up to a limit."""
+        index = self.names.find_index(self.names.kind(kind), label_index(label))
+        return 0 if index is None else self.tables.count_under((index, value), limit=limit)
+
     def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
         found: list[tuple[Kind[Any], str]] = []
         for kind in self.registry.kinds:

@@ -17,7 +17,7 @@ import msgspec
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.randomness import Randomness
 from remuda.store.codec import Codec
-from remuda.store.contract import Referrer
+from remuda.store.contract import Referrer, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.objects import Resource, ResourceT, at_version
@@ -227,6 +227,11 @@ class Batch:
             ):
                 yield from (Referrer(kind, referrer) for referrer in names)
                 after = names[-1]
+
+    def count_labelled(self, kind: Kind[Any], label: str, value: str, limit: int) -> int:
+        """Return the number of objects with a label, including those of this batch, up to a limit."""
+        index = self._side.names.find_index(self._side.names.kind(kind), label_index(label))
+        return 0 if index is None else self._side.tables.count_under((index, value), limit=limit)
 
     def cascade(self, step: Callable[["Batch"], None]) -> None:
         """Schedule a step for later in the same commit."""

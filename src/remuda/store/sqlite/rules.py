@@ -27,7 +27,7 @@ from remuda.store.lifecycle import (
 from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
-from remuda.store.validation import check_metadata, check_spec, check_status
+from remuda.store.validation import check_metadata, check_object_limit, check_spec, check_status
 
 _CASCADE_STEP = 20
 
@@ -37,6 +37,7 @@ def create(batch: Batch, kind: Kind[ResourceT], desired: ResourceT, log: Sequenc
         raise AlreadyExists(kind.name, desired.name)
     _check_owners(batch, kind, desired, desired.metadata.owner_references)
     _check_targets(batch, kind, desired, kind.targets(desired))
+    check_object_limit(batch.registry, kind, desired, batch.count_labelled)
     batch.log(log)
     new = new_resource(batch.registry, kind, desired)
     metadata = msgspec.structs.replace(new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.second)

@@ -7,6 +7,7 @@ code that every service uses: the matrix says what must come out.
 import base64
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import cache
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +17,7 @@ from remuda.access.principal import AccessList, OrganizationAccess, Permission, 
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
+from tests.kit.certificates import authority
 from tests.kit.proofs.authorization.matrix import Caller, PermissionSet
 
 _LIFE = timedelta(hours=1)
@@ -40,7 +42,7 @@ class CallerCredentials:
         if credentials.token is not None:
             return self._by_token(credentials.token)
         for caller in self._callers.values():
-            if caller.own is not None and credentials.certificate == _certificate(caller.own):
+            if caller.own is not None and credentials.certificate == _certificate(caller.own.name):
                 assert credentials.claim is not None, "a service says for whom it acts"
                 return self._acting(caller.own, credentials.claim, impersonates=credentials.impersonate)
         raise Unauthenticated("the certificate is not known")
@@ -53,7 +55,7 @@ class CallerCredentials:
             return {"authorization": f"Bearer {_token(caller.name)}"}
         claim = msgspec.json.encode(self._claim(caller))
         return {
-            "ssl-client-cert": quote(_certificate(caller.own)),
+            "ssl-client-cert": quote(_certificate(caller.own.name)),
             "ssl-client-verify": "SUCCESS",
             "x-principal": base64.urlsafe_b64encode(claim).decode().rstrip("="),
             **({"x-impersonate": "true"} if caller.impersonates else {}),
@@ -87,9 +89,9 @@ def _token(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _certificate(service: Caller) -> str:
-    inside = base64.b64encode(service.name.encode()).decode()
-    return f"-----BEGIN CERTIFICATE-----\n{inside}\n-----END CERTIFICATE-----\n"
+@cache
+def _certificate(service: str) -> str:
+    return authority().issue(service).pem
 
 
 def _principal(caller: Caller) -> Principal:

@@ -7,12 +7,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import TrustedProxies, read_credentials
+from remuda.http.authentication import read_credentials
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import User, user_id
 from remuda.resources.conventions import NAME
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.store.objects import Metadata
+from tests.kit.certificates import certificate_proxies
 from tests.kit.identity.environment import LOOKER, ROOT, Account, IdentityEnvironment
 from tests.kit.identity.service_credentials import certified
 from tests.kit.proofs.authorization.identity_callers import CALLERS
@@ -59,7 +60,11 @@ class IdentityCredentials:
         """Return a caller as a service in the same process meets it."""
         headers = [(name.encode(), value.encode()) for name, value in self.headers(caller).items()]
         credentials = read_credentials(
-            dict(headers), all_headers=headers, peer="127.0.0.1", proxies=TrustedProxies(["127.0.0.1/32"])
+            dict(headers),
+            all_headers=headers,
+            peer="127.0.0.1",
+            proxies=certificate_proxies(),
+            clock=self.identity.clock,
         )
         return await self.identity.app.authenticator.authenticate(credentials)
 

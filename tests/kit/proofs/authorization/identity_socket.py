@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from remuda.http.api import ApiSettings
-from remuda.http.authentication import TrustedProxies
+from remuda.http.proxies import CertificateProxies
 from remuda.http.server.server import ListenAddress
+from tests.kit.certificates import certificate_proxies
 from tests.kit.identity.environment import ROOT, IdentityEnvironment
 from tests.kit.identity.launch import running, serving
 from tests.kit.identity.service_credentials import certified
@@ -67,8 +68,8 @@ def _answer(part: bytes) -> Answer:
 
 
 @asynccontextmanager
-async def wired(tmp_path: Path, proxies: TrustedProxies | None = None) -> AsyncIterator[Wire]:
+async def wired(tmp_path: Path, proxies: CertificateProxies | None = None) -> AsyncIterator[Wire]:
     """Run identity behind a proxy on this machine, or behind others."""
-    settings = ApiSettings(proxies=proxies or TrustedProxies(["127.0.0.1/32"]))
+    settings = ApiSettings(certificates=proxies or certificate_proxies())
     async with running(tmp_path, is_quiet=True, api=settings) as identity, serving(identity) as address:
         yield Wire(identity, address)

@@ -1,14 +1,18 @@
 """Stores that break what create promises."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from remuda.kernel.errors import AlreadyExists
+from remuda.kernel.errors import AlreadyExists, TooManyObjects
 from remuda.store.objects import ResourceT
+from remuda.store.sqlite.store import SqliteStore
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
 from tests.kit.proofs.store_contract.guarantees import creates as guarantees
+from tests.kit.proofs.store_contract.steps import with_metadata
+from tests.kit.sample_kinds import FARM, MOST_PASTURES
 
 FLAWS: list[Flaw] = []
 
@@ -82,3 +86,34 @@ class BelievesTheCallersGeneration(Flawed):
         if claimed <= 1:
             return created
         return await self.force(replace(created, metadata=replace(created.metadata, generation=claimed)))
+
+
+@breaks(FLAWS, guarantees.concurrent_creates_stay_within_the_object_limit)
+class CountsBeforeOthersWrite(Flawed):
+    _running = 0
+
+    async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
+        self._running += 1
+        try:
+            return await self.sound.create(resource, **options)
+        except TooManyObjects:
+            if self._running == 1:
+                raise
+            return await self.sound.create(with_metadata(resource, labels={}), **options)
+        finally:
+            self._running -= 1
+
+
+@breaks(FLAWS, guarantees.the_object_limit_counts_what_is_there)
+class CountsWhatWasThere(Flawed):
+    def __init__(self, sound: SqliteStore) -> None:
+        super().__init__(sound)
+        self._created = Counter[str]()
+
+    async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
+        farm = resource.metadata.labels.get(FARM, "")
+        if farm and self._created[farm] == MOST_PASTURES:
+            raise TooManyObjects("pastures", scope="farm", limit=MOST_PASTURES)
+        created = await self.sound.create(resource, **options)
+        self._created[farm] += 1
+        return created

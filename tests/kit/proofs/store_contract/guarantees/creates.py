@@ -1,14 +1,15 @@
 """What create promises."""
 
+import asyncio
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from remuda.kernel.errors import AlreadyExists
+from remuda.kernel.errors import AlreadyExists, TooManyObjects
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import gone, refused, request_deletion, with_metadata
-from tests.kit.sample_kinds import Horse, HorseSpec, HorseStatus, Pasture, corral, horse, pasture
+from tests.kit.sample_kinds import FARM, MOST_PASTURES, Horse, HorseSpec, HorseStatus, Pasture, corral, horse, pasture
 
 GUARANTEES: list[Guarantee] = []
 
@@ -66,3 +67,26 @@ async def create_fills_in_what_callers_may_not_set(harness: Harness) -> None:
     assert (metadata.generation, metadata.deletion_timestamp) == (1, None)
     assert metadata.creation_timestamp not in {never, None}
     assert metadata.resource_version not in {"7", ""}
+
+
+@guarantee(GUARANTEES, "Concurrent creates never exceed the object limit of their kind.")
+async def concurrent_creates_stay_within_the_object_limit(harness: Harness) -> None:
+    creates = [harness.store.create(pasture(f"home-{number}", labels={FARM: "ours"})) for number in range(8)]
+    done = await asyncio.gather(*creates, return_exceptions=True)
+    rejected = [each for each in done if isinstance(each, TooManyObjects)]
+    assert len(rejected) == len(creates) - MOST_PASTURES
+    assert "delete those that are not needed" in rejected[0].message
+    stored = (await harness.store.list_names(Pasture, labels={FARM: "ours"})).items
+    assert len(stored) == MOST_PASTURES
+
+
+@guarantee(GUARANTEES, "The object limit is per scope, does not apply outside of any, and counts what is there.")
+async def the_object_limit_counts_what_is_there(harness: Harness) -> None:
+    ours = [await harness.store.create(pasture(f"ours-{n}", labels={FARM: "ours"})) for n in range(MOST_PASTURES)]
+    for number in range(MOST_PASTURES + 1):
+        await harness.store.create(pasture(f"nobody-{number}"))
+    await harness.store.create(pasture("theirs", labels={FARM: "theirs"}))
+    await refused(TooManyObjects, harness.store.create(pasture("more", labels={FARM: "ours"})))
+    await request_deletion(harness, ours[0])
+    await gone(harness, ours[0])
+    await harness.store.create(pasture("more", labels={FARM: "ours"}))

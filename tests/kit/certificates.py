@@ -1,0 +1,114 @@
+"""Certificates of tests: an authority, what it issues, and what an attacker issues himself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from remuda.http.certificates import ClientAuthorities
+from remuda.http.proxies import CertificateProxies
+
+_BEGIN, _END = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+Extension = tuple[x509.ExtensionType, bool]
+"""An extension, and whether it is critical."""
+
+
+@cache
+def _key(name: str) -> ec.EllipticCurvePrivateKey:  # noqa: ARG001  one for each
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate with its key, and the intermediate authorities above it."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+    chain: tuple[x509.Certificate, ...] = ()
+
+    @property
+    def pem(self) -> str:
+        """The certificate, and what is above it."""
+        return b"".join(each.public_bytes(Encoding.PEM) for each in (self.certificate, *self.chain)).decode()
+
+    @property
+    def key_pem(self) -> str:
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+@dataclass(frozen=True)
+class Authority:
+    """An authority that issues certificates."""
+
+    own: Issued
+    is_root: bool = True
+
+    @property
+    def pem(self) -> str:
+        return self.own.pem
+
+    def issue(
+        self,
+        *names: str,
+        begins: datetime = _BEGIN,
+        ends: datetime = _END,
+        extensions: Sequence[Extension] = (),
+        key: str = "holder",
+    ) -> Issued:
+        """Return a certificate with these common names."""
+        certificate = _signed(names, key, issuer=self.own, begins=begins, ends=ends, extensions=extensions)
+        above = () if self.is_root else (self.own.certificate, *self.own.chain)
+        return Issued(certificate, _key(key), above)
+
+    def subordinate(self, name: str, *, extensions: Sequence[Extension] = (), **constraints: Any) -> "Authority":
+        """Return an authority below this one."""
+        basic: Extension = (x509.BasicConstraints(ca=True, path_length=None), True)
+        return Authority(self.issue(name, key=name, extensions=(basic, *extensions), **constraints), is_root=False)
+
+
+def _signed(
+    names: Sequence[str],
+    key: str,
+    *,
+    issuer: Issued | None = None,
+    begins: datetime = _BEGIN,
+    ends: datetime = _END,
+    extensions: Sequence[Extension] = (),
+) -> x509.Certificate:
+    """Return a certificate that the issuer signs or, without one, its own key."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names])
+    builder = x509.CertificateBuilder(
+        subject_name=subject,
+        issuer_name=subject if issuer is None else issuer.certificate.subject,
+        public_key=_key(key).public_key(),
+        serial_number=7,
+        not_valid_before=begins,
+        not_valid_after=ends,
+    )
+    for extension, is_critical in extensions:
+        builder = builder.add_extension(extension, critical=is_critical)
+    return builder.sign(_key(key) if issuer is None else issuer.key, hashes.SHA256())
+
+
+@cache
+def authority(name: str = "authority", *, path_length: int | None = None) -> Authority:
+    """Return a root; the one without a name is that of the services."""
+    basic: Extension = (x509.BasicConstraints(ca=True, path_length=path_length), True)
+    return Authority(Issued(_signed([name], name, extensions=[basic]), _key(name)))
+
+
+def self_signed(*names: str, extensions: Sequence[Extension] = ()) -> Issued:
+    """Return what anybody can make."""
+    return Issued(_signed(names, "self", extensions=extensions), _key("self"))
+
+
+def certificate_proxies(*networks: str) -> CertificateProxies:
+    """Return proxies that may pass on certificates of the services' authority: those on this machine by default."""
+    return CertificateProxies(networks or ("127.0.0.1/32",), ClientAuthorities(authority().pem.encode()))
