@@ -26,7 +26,8 @@ def asked(one: Running, path: str, **options: Any) -> httpx2.Response:
 def test_the_first_start_says_how_to_log_in_and_later_ones_do_not(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         page = f"{one.url}/identity/oauth2/v2/account"
-        assert f"Log in at {page} as admin@remuda.local with this password, which is not shown again and only lets you choose your own" in one.said
+        told = "this password, which is not shown again and only lets you choose your own:"
+        assert f"Log in at {page} as admin@remuda.local with {told}" in one.said
         assert str(tmp_path / "credentials.json") in one.said
         (password,) = PASSWORD.findall(one.said)
         account = visit(page, password)

@@ -59,6 +59,7 @@ OPERATOR_COMMANDS: Final[Sequence[str]] = (
 OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
+    "user": ("Manage users on the machine itself.", ("user:password",)),
     "sim": (
         "List and disrupt servers of simulated clouds.",
         [f"sim:{each}" for each in ("list", "stop", "fail", "migrate", "vanish")],

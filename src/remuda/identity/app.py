@@ -7,6 +7,7 @@ from typing import Any
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.identity import audit as auditing
+from remuda.identity import operator_passwords
 from remuda.identity import operator_tokens as operator
 from remuda.identity.audit import AuditLog
 from remuda.identity.federation.bearer_tokens import ExternalBearers
@@ -31,6 +32,8 @@ from remuda.identity.oauth.exchange import TokenExchange
 from remuda.identity.oauth.grants import TokenGrants
 from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
+from remuda.identity.operator_passwords import OperatorPasswords
+from remuda.identity.operator_requests import OperatorRequests
 from remuda.identity.operator_tokens import OperatorTokens
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controller as quota_controllers
@@ -88,6 +91,7 @@ TABLE = Table(
         *quotas.ROUTES,
         *auditing.ROUTES,
         *operator.ROUTES,
+        *operator_passwords.ROUTES,
     ],
 )
 """The routes of all resource packages, which an `Api` mounts with `IdentityServices`."""
@@ -117,6 +121,7 @@ class IdentityServices:
     allocations: Allocations
     audit: AuditLog
     operator_tokens: OperatorTokens
+    operator_passwords: OperatorPasswords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +315,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             services=tokens,
             permissions=permissions,
         )
+        requests = OperatorRequests(store=store, log=ports.log, clock=clock, sealer=ports.sealer)
         login = login_services(ports, tokens=tokens, oauth=oauth, passwords=self.passwords)
         users, accounts, groups = user_services(
             self._user_ports, operations=self.operations, grants=permissions, settings=settings
@@ -330,9 +336,8 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             limits=QuotaLimits(store=store, ledger=self.ledger),
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             audit=AuditLog(log=ports.log, sealer=ports.sealer),
-            operator_tokens=OperatorTokens(
-                store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens
-            ),
+            operator_tokens=OperatorTokens(requests=requests, tokens=tokens.tokens),
+            operator_passwords=OperatorPasswords(requests=requests, passwords=self.passwords, settings=settings),
         )
 
     def controllers(self) -> Sequence[Controller]:

@@ -32,6 +32,7 @@ from remuda.identity.login.failed_logins import FailureReport
 from remuda.identity.login.login_pages import LOGIN_FAILED, BrowserPages, LoginPages
 from remuda.identity.login.login_steps import chosen_password
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, SessionRow, newest_first, provider_name
+from remuda.identity.login.passwords import link_url
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.names import permission
@@ -176,7 +177,7 @@ class PasswordPages(BrowserPages):
         require_everywhere(context.principal, UPDATE_USERS)
         user = await self.store.get(User, user_id(body.subject))
         created = await self.passwords.create_link(user.name, log=await self._link_records(context, user))
-        link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={created.secret.reveal()}")
+        link = link_url(self.settings.issuer, created.secret)
         return schema.PasswordLinkRead(link=link, expiry=created.expires)
 
     async def show(self, request: BrowserRequest, query: schema.PasswordQuery) -> HtmlPage:

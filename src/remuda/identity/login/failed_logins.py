@@ -5,9 +5,9 @@ exists or not: nothing that a caller sees, and no work that is done, reveals whi
 count for a day. After the first few, each must wait twice as long as the one before, at most a quarter of an hour. The
 records outlive a restart, and all processes over a store share them.
 
-A known browser, in which the user logged in before, is never delayed and its failures delay nobody, so others cannot
-lock a user out of it. A new password ends the delay, and the browser that set it is known. An address is stored as a
-hash, only to be counted.
+A known browser, in which the user logged in before, is never delayed and its failures delay no other, so guessing
+elsewhere does not lock a user out of it. A new password ends the delay, and the browser that set it is known. An
+address is stored as a hash, only to be counted.
 """
 
 import math
@@ -23,7 +23,7 @@ from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import TooMany
-from remuda.store.logs import LOGINS, Entry, Log, Record
+from remuda.store.logs import LOGINS, Log, Record
 
 MAX_DELAY = timedelta(minutes=15)
 """Longest time between two attempts that a failed login causes."""
@@ -121,12 +121,12 @@ class FailedLogins:
         now = self._clock.now()
         failures = await self._counted(account, now)
         delay = self._delay(len(failures) + running)
-        last = now if running else failures[0].time if failures else now - delay
+        last = now if running else failures[0] if failures else now - delay
         if now < last + delay:
             raise LoginDelayed(max(1, math.ceil((last + delay - now).total_seconds())))
 
-    async def _counted(self, account: str, now: datetime) -> list[Entry]:
-        """Return the failures that count for the delay, the latest first."""
+    async def _counted(self, account: str, now: datetime) -> list[datetime]:
+        """Return the times of the failures that count for the delay, the latest first."""
         failures = []
         page = await self._log.read_back(LOGINS, account, limit=_PAGE)
         for entry in page.entries:
@@ -134,7 +134,7 @@ class FailedLogins:
             if record.has_succeeded or now - entry.time > _COUNTED_FOR:
                 break
             if not record.is_known:
-                failures.append(entry)
+                failures.append(entry.time)
         return failures
 
     def _delay(self, failures: int) -> timedelta:

@@ -273,6 +273,11 @@ class Passwords:
         return spec.reset_hash == token_hash(link) and self._has_valid_link(spec)
 
 
+def link_url(issuer: str, secret: Secret) -> Secret:
+    """Return the URL of a password link."""
+    return Secret(f"{issuer}/oauth2/v2/password?link={secret.reveal()}")
+
+
 def check_length(password: Secret) -> None:
     """Raise Invalid if a password is too short or too long."""
     if len(password.reveal()) < MIN_CHARACTERS:
