@@ -10,7 +10,6 @@ from remuda.access.checks import (
     require_in_project,
     require_new_in_project,
     require_organization_access,
-    require_project_access,
 )
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
@@ -148,21 +147,8 @@ def test_an_organization_may_be_named_by_those_who_belong_to_it() -> None:
         assert rejection_of(require_organization_access, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
 
 
-async def test_who_gets_everywhere_is_told_that_the_right_is_missing_and_not_the_place() -> None:
+def test_who_gets_everywhere_is_told_that_the_right_is_missing_and_not_the_place() -> None:
     elsewhere = holding(AccessList(everywhere=frozenset({Permission("region:servers", "read")})))
     assert rejection_of(require_organization_access, elsewhere, RIGHT, "o") == NOT_PERMITTED
     inside = AccessList(everywhere=frozenset({OTHER}), organizations={"o": OrganizationAccess()})
     assert rejection_of(require_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
-    with pytest.raises(Forbidden) as caught:
-        await require_project_access(elsewhere, RIGHT, "p", exists=Projects("p").exist)
-    assert caught.value.message == NOT_PERMITTED
-
-
-async def test_a_project_may_be_named_by_those_who_have_to_do_with_it() -> None:
-    projects = Projects("p")
-    for principal in (EVERYWHERE, in_organization(p=OTHER), in_organization(RIGHT)):
-        await require_project_access(principal, RIGHT, "p", exists=projects.exist)
-    for principal, project in ((NOBODY, "p"), (in_organization(OTHER), "p"), (in_organization(RIGHT), "absent")):
-        with pytest.raises(Forbidden) as caught:
-            await require_project_access(principal, RIGHT, project, exists=projects.exist)
-        assert caught.value.message == NO_PROJECT

@@ -15,7 +15,7 @@ from remuda.region.settings import ConfiguredRegion
 
 CLOUDS = catalogues(RegionConfig())
 SMALL, STANDARD = "a1f0c0de-0001-4000-8000-000000000001", "11111111-1111-1111-1111-111111111111"
-NOBLE, JAMMY = "33333333-3333-3333-3333-333333333333", "b1f0c0de-0001-4000-8000-000000000001"
+NOBLE, JAMMY = "b1f0c0de-0006-4000-8000-000000000006", "b1f0c0de-0001-4000-8000-000000000001"
 DEBIAN = "b1f0c0de-0003-4000-8000-000000000003"
 
 
@@ -40,8 +40,7 @@ def with_changed(**changes: Any) -> dict[str, SimCatalogue]:
 
 
 def test_it_is_the_smallest_flavor_with_the_newest_ubuntu_in_the_first_region_by_name() -> None:
-    """The newest for instances, that is: NOBLE is an image for the nodes of clusters."""
-    assert chosen() == ExampleInstance(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=JAMMY)
+    assert chosen() == ExampleInstance(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=NOBLE)
 
 
 def test_a_region_that_not_everybody_sees_is_passed_over() -> None:

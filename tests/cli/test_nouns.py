@@ -56,6 +56,33 @@ def test_an_address_that_is_none_is_told_with_its_option(words: tuple[str, ...],
         assert user.refused("network", "update", "astray", *words) == said
 
 
+def test_an_existing_name_is_refused_unless_duplicates_are_allowed_and_then_ids_are_shown(
+    user: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pub").write_text(KEY)
+    creates = {
+        "network": ("network", "create", "twin", "--region", "sim-north"),
+        "security group": ("security-group", "create", "twin", "--network", "{network}"),
+        "SSH certificate authority": ("ssh-ca", "create", "twin", "--key", str(tmp_path / "ca.pub")),
+    }
+    network = ""
+    for noun, words in creates.items():
+        create = tuple(word.format(network=network) for word in words)
+        first = json.loads(user(*create, "-o", "json"))["metadata"]["id"]
+        network = network or first
+        said = user.refused(*create)
+        assert said == (
+            f"The {noun} twin exists already, with the id {first}: choose another name, or add --allow-duplicate."
+        )
+        user(*create, "--allow-duplicate")
+        assert "The name twin matches 2" in user.refused(create[0], "show", "twin")
+    assert network in user("security-group", "list"), "an ambiguous name says nothing"
+    for noun in ("ssh-ca", "security-group", "network"):
+        for each in user.json(noun, "list"):
+            if each["metadata"]["name"] == "twin":
+                user(noun, "delete", each["metadata"]["id"], "--yes")
+
+
 @pytest.mark.parametrize("name", ["a b", "", "a-", "a" * 64, "it's"])
 def test_a_name_that_cannot_be_is_told_with_how_to_write_one(name: str, user: Terminal) -> None:
     assert user.refused("network", "create", name, "--region", "sim-north") == (
@@ -211,7 +238,7 @@ def image(state: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("last", "code"), [("ready", 0), ("failed", 1)])
 def test_an_image_is_asked_for_and_waited_for(last: str, code: int, terminal: Terminal) -> None:
     region = {"metadata": {"id": "r-1", "name": "moon"}, "spec": {}}
-    answers = [told([region]), told(image("pending")), told([image("creating")]), told([image(last)])]
+    answers = [told([region]), told([]), told(image("pending")), told([image("creating")]), told([image(last)])]
     with Server(*answers).running() as server:
         here = NamedId(id="o-1", name="acme")
         context = LoginContext(
@@ -221,8 +248,8 @@ def test_an_image_is_asked_for_and_waited_for(last: str, code: int, terminal: Te
         words = ("image", "import", "mine", "--region", "moon", "--url", "https://there/disk", "--distro", "ubuntu")
         got, shown, said = terminal.typed(*words, "--release", "24.04", "--tag", "a=b", "--wait")
     assert (got, said.splitlines()[0]) == (code, "mine is creating")
-    assert server.asked[1][:2] == ("POST", "/api/v1/organizations/o-1/regions/r-1/images")
-    assert json.loads(server.bodies[1]) == {
+    assert server.asked[2][:2] == ("POST", "/api/v1/organizations/o-1/regions/r-1/images")
+    assert json.loads(server.bodies[2]) == {
         "metadata": {"name": "mine", "tags": [{"name": "a", "value": "b"}]},
         "spec": {
             "uri": "https://there/disk",

@@ -29,7 +29,7 @@ ORIGINS: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
     "is not compatible with flavor architecture": [
         ("compute/instances/service.py", ["is not compatible with flavor architecture {"])
     ],
-    "is too small for an image of": [("compute/instances/service.py", ["GB is too small for an image of {"])],
+    "is too small for an image of": [("compute/instances/service.py", ["GiB is too small for an image of {"])],
     "security group is in use": [
         (IN_USE[0], [IN_USE[1]]),
         ("region/securitygroups/service.py", ['"security group"']),

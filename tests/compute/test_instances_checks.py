@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.compute.catalogue import regions_for_instances, usable_flavors, usable_images
+from remuda.compute.catalogue import offered_images, regions_for_instances, usable_flavors
 from remuda.compute.instances.service import check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.kernel.errors import Invalid, Malformed, RemudaError
 from remuda.quota.ports import ProjectRef
@@ -12,7 +12,6 @@ from tests.kit.compute.catalogue import L4, flavor, image, region
 from tests.kit.compute.region_api import network_read
 
 HOME = ProjectRef("org", "project")
-KUBERNETES = {"kubernetes": "v1.31.0"}
 
 
 def test_m04_what_fits_fits() -> None:
@@ -32,7 +31,7 @@ def test_m04_what_fits_fits() -> None:
             image(architecture="aarch64"),
             "image architecture aarch64 is not compatible with flavor architecture x86_64",
         ),
-        (flavor(disk=42), image(size_gib=41), "flavor disk of 42 GB is too small for an image of 41 GiB"),
+        (flavor(disk=42), image(size_gib=41), "flavor disk of 40 GiB is too small for an image of 41 GiB"),
         (
             flavor(),
             image(virtualization="baremetal"),
@@ -61,19 +60,26 @@ def test_m04_a_disk_of_whole_gib_has_capacity_for_an_image_of_as_many_and_for_no
         check_fit(offered, image(size_gib=gib + 1))
 
 
-def test_m04_what_is_not_offered_to_instances_does_not_exist() -> None:
+def test_m04_a_pinned_flavor_does_not_exist_for_instances_and_every_image_of_the_region_does() -> None:
     flavors = [flavor("one"), flavor("pinned", pinned_only=True)]
-    images = [image("one"), image("node", software_versions=KUBERNETES), image("new", state="pending")]
+    images = [image("one"), image("new", state="pending")]
     assert find_flavor(flavors, "one") == flavors[0]
-    assert find_image(images, "new") == images[2]
+    assert find_image(images, "new") == images[1]
     for name in ("pinned", "absent"):
         with pytest.raises(Malformed, match="requested flavor does not exist or is not accessible"):
             find_flavor(flavors, name)
-    for name in ("node", "absent"):
-        with pytest.raises(Malformed, match="requested image does not exist or is not accessible"):
-            find_image(images, name)
+    with pytest.raises(Malformed, match="requested image does not exist or is not accessible"):
+        find_image(images, "absent")
     assert [each.metadata.id for each in usable_flavors(flavors)] == ["one"]
-    assert [each.metadata.id for each in usable_images(images)] == ["one"]
+
+
+def test_m04_an_image_with_software_versions_is_not_offered_and_is_usable_by_its_id() -> None:
+    software = {"kubernetes": "v1.31.0"}, {"slurm": "v24.5.1"}
+    images = [image("one"), *(image(f"node-{n}", software_versions=each) for n, each in enumerate(software))]
+    assert [each.metadata.id for each in offered_images(images)] == ["one"]
+    for each in images:
+        assert find_image(images, each.metadata.id) == each
+        check_fit(flavor(), each)
 
 
 def test_a_region_that_is_a_cluster_is_not_for_instances() -> None:

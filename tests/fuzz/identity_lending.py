@@ -69,8 +69,9 @@ class IdentityLending(Lender):
         }
         if operation in requests:
             return {**body, "request": requests[operation]()}
-        if operation == "create_password_link":
-            return {**body, "subject": "root@remuda.test"}
+        if operation in {"create_password_link", "create_suspension"}:
+            is_link = operation == "create_password_link"
+            return {**body, "subject": "root@remuda.test" if is_link else self._target.person()}
         spec = body.get("spec")
         if isinstance(spec, dict):
             return {**body, "spec": {**spec, **self._spec(operation, spec)}}

@@ -151,7 +151,24 @@ async def test_what_cannot_be_watched_says_so(tmp_path: Path) -> None:
             reply = await api.client.get(path, {"watch": "true"})
             assert reply.status == 400
             assert reply.json["error_description"] == 'invalid path/query element: "watch" is not supported here'
-        assert (await api.client.get(HORSES, {"limit": "3"})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (b"bread=a", '"bread" is unknown: send "breed"'),
+        (b"age=1&zzz=1", '"zzz" is unknown: this request takes age, breed, sort, tame, weight'),
+        (b"%0a=1", "a query parameter is unknown: this request takes age, breed, sort, tame, weight"),
+        (b"a" * 5000 + b"=1", "a query parameter is unknown: this request takes age, breed, sort, tame, weight"),
+    ],
+)
+def test_an_unknown_parameter_is_rejected_with_the_nearest_known_one(query: bytes, told: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        QUERY.reject_unknown(query)
+    assert caught.value.message == f"invalid path/query element: {told}"
+    QUERY.reject_unknown(b"age=1&tame=true")
+    with pytest.raises(Malformed, match="takes no query parameters"):
+        Binder(Nothing).reject_unknown(b"age=1")
 
 
 def test_a_moment_needs_to_say_where() -> None:

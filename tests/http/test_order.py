@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.access.principal import AccessList
+from remuda.access.principal import AccessList, Principal
 from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 GOOD_BODY = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
@@ -59,6 +59,16 @@ TRIALS = {
     "a wrong token beats a bad body": Trial(
         token="wrong", body=BAD_BODY, status=401, error="access_denied", told="token is invalid or has expired"
     ),
+    "a missing token beats an unknown query parameter": Trial(
+        token=None, query={"bread": "a"}, status=401, error="access_denied", told="authorization header missing"
+    ),
+    "an unknown query parameter beats a bad body": Trial(
+        body=BAD_BODY,
+        query={"unknown": "a"},
+        status=400,
+        error="invalid_request",
+        told='invalid path/query element: "unknown" is unknown: this request takes no query parameters',
+    ),
     "a bad body beats a missing right": Trial(
         token="weak", body=BAD_BODY, status=400, error="invalid_request", told="the request body is not valid"
     ),
@@ -94,6 +104,21 @@ async def test_what_has_no_fault_is_answered(tmp_path: Path) -> None:
         assert (await api.client.post(HORSES, GOOD_BODY)).status == 201
         assert (await api.client.get(f"{HORSES}/{HORSE}")).status == 200
         assert [call.principal.subject for call in api.service.calls] == ["anna@example.com"] * 2
+
+
+async def test_unknown_query_parameters_are_rejected_for_users_and_accounts_and_ignored_for_services(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as api:
+        service = Principal(subject="unikorn-compute", type="system", access=api.tokens.known["good"].access)
+        account = replace(service, type="service")
+        api.tokens.known |= {
+            "system": service,
+            "account": account,
+            "impersonating": replace(account, service="unikorn-compute"),
+        }
+        for token, status in {"good": 400, "account": 400, "system": 200, "impersonating": 200}.items():
+            assert (await api.client.having(token).get(f"{HORSES}/{HORSE}", {"extra": "1"})).status == status, token
 
 
 async def test_a_rate_limit_is_validated_after_the_token_and_before_the_body(tmp_path: Path) -> None:

@@ -73,6 +73,20 @@ async def test_a_service_accounts_and_a_services_tokens_become_passports(oauth: 
     assert (claims["acctype"], claims["sub"], claims["org_ids"]) == ("system", "unikorn-region", [])
 
 
+async def test_a_service_account_without_groups_gets_a_passport_for_its_own_organization_alone(
+    oauth: OAuthEnvironment,
+) -> None:
+    home, other = await oauth.organization("home"), await oauth.organization("other")
+    project = await oauth.project(home)
+    robot = await oauth.account(home)
+    issued = await oauth.api.tokens.issue_for_account(robot.name, home)
+    await oauth.store.update(replace(robot, spec=replace(robot.spec, access_token=issued.hash)))
+    token = issued.token.reveal()
+    assert (await passport(oauth, token, x_organization_id=home))["org_id"] == home
+    for scope in ({"x_organization_id": other}, {"x_organization_id": home, "x_project_id": project}):
+        assert rejection(await exchange(oauth, token, **scope)) == (400, "invalid_scope")
+
+
 async def test_an_organization_or_project_is_written_in_only_if_it_is_within_reach(oauth: OAuthEnvironment) -> None:
     mine, theirs = await oauth.organization("mine"), await oauth.organization("theirs")
     ann = await oauth.user("ann@example.com", mine)
@@ -112,12 +126,15 @@ async def test_who_has_permissions_everywhere_reaches_every_organization_and_pro
 
 REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
     "no token": ({"subject_token": None}, "subject_token must be specified"),
-    "no type": ({"subject_token_type": None}, "subject_token_type must be"),
-    "another type": ({"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}, "subject_token_type must be"),
-    "another request": ({"requested_token_type": "urn:other"}, "requested_token_type must be"),
-    "an actor": ({"actor_token": "x"}, "actor_token is unsupported"),
-    "an actor's type": ({"actor_token_type": ACCESS_TOKEN_TYPE}, "actor_token is unsupported"),
-    "a project alone": ({"x_project_id": OTHER_ORG}, "x_project_id requires x_organization_id"),
+    "no type": ({"subject_token_type": None}, "subject_token_type must be specified"),
+    "another type": (
+        {"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"},
+        "subject_token_type is not supported",
+    ),
+    "another request": ({"requested_token_type": "urn:other"}, "requested_token_type is not supported"),
+    "an actor": ({"actor_token": "x"}, "actor_token is not supported"),
+    "an actor's type": ({"actor_token_type": ACCESS_TOKEN_TYPE}, "actor_token is not supported"),
+    "a project alone": ({"x_project_id": OTHER_ORG}, "x_organization_id must be specified"),
     "a relative resource": ({"resource": "compute"}, "resource must be an absolute URI"),
     "a resource with a fragment": ({"resource": "https://a.example.com/#b"}, "resource must be an absolute URI"),
     "a broken resource": ({"resource": "https://[a"}, "resource must be an absolute URI"),

@@ -5,16 +5,12 @@ from hypothesis import strategies as st
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag, TagSelector, parse_tag_selector
 
-names = st.text(min_size=1).filter(lambda name: "=" not in name)
+values = st.text().filter(lambda value: "=" not in value)
 
 
-@given(names, st.text())
+@given(values.filter(bool), values)
 def test_a_written_selector_reads_back(name: str, value: str) -> None:
     assert parse_tag_selector(f"{name}={value}") == TagSelector(Tag(name, value))
-
-
-def test_a_value_may_hold_equals_signs() -> None:
-    assert parse_tag_selector("query=a=b=").tag == Tag("query", "a=b=")
 
 
 def test_a_selector_matches_only_the_whole_tag() -> None:
@@ -24,8 +20,8 @@ def test_a_selector_matches_only_the_whole_tag() -> None:
     assert not selector.matches([])
 
 
-@pytest.mark.parametrize("text", ["", "=", "=red", "team"])
-def test_a_selector_without_name_or_divider_is_refused_with_the_remedy(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "=", "=red", "team", "query=a=b", "team=red="])
+def test_a_selector_without_a_name_or_exactly_one_equals_sign_is_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(Invalid, match="name=value") as caught:
         parse_tag_selector(text)
     assert caught.value.field == "tag"

@@ -1,6 +1,7 @@
 """Regions at work: one provider's calls together, whoever makes them, and nothing for those who may not know."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,18 @@ def in_store(act: Callable[[World, SqliteStore], Coroutine[Any, Any, None]]) -> 
 
 world = provided_by(in_store)
 store = provided_by(in_store, position=1)
+
+
+@pytest.mark.parametrize(("lag_s", "delay_s"), [(0.0, 0.0), (0.1, 5.0), (7.0, 7.0)])
+async def test_an_absence_is_confirmed_by_one_read_where_reads_are_never_stale(
+    world: World, store: SqliteStore, lag_s: float, delay_s: float
+) -> None:
+    await make_region(store)
+    provider = replace(FlavorProvider(world.clock).provider, lag_s=lag_s)
+    clouds = clouds_over(world, store, {REGION: provider})
+    absence = (await clouds.get(REGION)).absence
+    assert absence.delay_s == delay_s
+    assert absence.record_missing("one") is (delay_s == 0)
 
 
 async def test_a_region_comes_with_its_provider_and_without_a_provider_says_so(

@@ -14,7 +14,7 @@ from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from remuda.region.networks.ipam import allocate_specific_address
 from remuda.region.networks.routes import NETWORKS
 from tests.kit.environment import options
-from tests.kit.region.resource_api import rejection
+from tests.kit.region.resource_api import REGION, rejection
 from tests.kit.region.storage import HOME, TENANT, StorageEnvironment
 
 HELD = (
@@ -118,6 +118,7 @@ async def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that
     network = await region_storage.make_network()
     first = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177"))
     await region_storage.rest()
+    (await region_storage.clouds.get(REGION)).absence.delay_s = 1.0  # as where reads may be stale
     assert (await region_storage.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{first}")).status == 202
     second = await region_storage.make_balancer(wanted(network, vipAddress="10.0.0.177"))
     await region_storage.world.clock.sleep(0.1)

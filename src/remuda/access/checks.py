@@ -88,23 +88,9 @@ def require_for_object(
 
 
 def require_organization_access(principal: Principal, permission: Permission, organization: str) -> None:
-    """Require that a caller who names an organization in a query has access to it, existing or not."""
+    """Require that a caller who names an organization in a path has access to it, existing or not."""
     if not _knows_organization(principal, permission, organization):
         raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
-
-
-async def require_project_access(
-    principal: Principal, permission: Permission, project: str, *, exists: ProjectExists
-) -> None:
-    """Require that a caller who names a project in a query has access to it, existing or not."""
-    if permission in principal.access.everywhere:
-        return
-    for organization, access in principal.access.organizations.items():
-        if project in access.projects:
-            return
-        if permission in access.permissions and await exists(organization, project):
-            return
-    raise _out_of_reach(principal, permission, _NO_PROJECT)
 
 
 def _knows_organization(principal: Principal, permission: Permission, organization: str) -> bool:

@@ -257,8 +257,6 @@ def console_in_front(
 
 
 _DISTRO = "ubuntu"
-_NODE = "kubernetes"
-"""Software of an image for cluster nodes, which is not meant for instances."""
 
 
 def example_instance(
@@ -282,7 +280,7 @@ def _is_for_all(flavor: CloudFlavor) -> bool:
 
 def _fits(image: CloudImage, flavor: CloudFlavor) -> bool:
     is_for_it = image.architecture == flavor.architecture and image.virtualization != "baremetal"
-    is_for_it &= _NODE not in image.software_versions
+    is_for_it &= not image.software_versions
     return is_for_it and image.state == "ready" and image.gpu is None and image.size_gib * GIB <= flavor.disk_bytes
 
 

@@ -58,8 +58,12 @@ OPERATOR_COMMANDS: Final[Sequence[str]] = (
 )
 OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
+    "keys": ("List and rotate the keys that seal secrets.", [f"keys:{each}" for each in ("list", "rotate", "remove")]),
+    "user": (
+        "Suspend and resume users of the whole system, and set lost passwords on the machine itself.",
+        ("user_suspension:suspend", "user_suspension:resume", "user_suspension:suspended", "user_password:password"),
+    ),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
-    "user": ("Manage users on the machine itself.", ("user:password",)),
     "sim": (
         "List and disrupt servers of simulated clouds.",
         [f"sim:{each}" for each in ("list", "stop", "fail", "migrate", "vanish")],

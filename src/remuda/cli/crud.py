@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from remuda.cli.client.session import Query
-from remuda.cli.lookup import NamedResource, ScopedSession, find_resource, is_id
+from remuda.cli.lookup import ExistingResource, NamedResource, ScopedSession, find_resource, is_id, reject_duplicate
 from remuda.cli.options import WaitOptions
 from remuda.cli.output import (
     Columns,
@@ -26,7 +27,7 @@ from remuda.cli.output import (
     write,
 )
 from remuda.cli.progress import status_of, wait_until, wait_until_deleted
-from remuda.cli.resources import INSTANCE, NETWORK, REGION, SECURITY_GROUP, SSH_CA, ResourceType
+from remuda.cli.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, ResourceType
 from remuda.kernel.errors import Forbidden, RemudaError, Unusable
 from remuda.kernel.secrets import reveal
 
@@ -62,10 +63,11 @@ async def find_id(api: ScopedSession, resource_type: ResourceType[Any], name: st
 async def _find(
     api: ScopedSession, resource_type: ResourceType[Any], item_type: type[ResourceT], name: str, more: Query | None
 ) -> ResourceT:
-    scope = {} if resource_type is REGION else api.scope.query
+    scope = api.scope.query if resource_type.is_in_projects else {}
     query = None if is_id(name) else {**scope, **(more or {})}
     return await find_resource(
-        api.session, resource_type.service, resource_type.path, item_type, name, resource_type.name, query
+        *(api.session, resource_type.service, resource_type.path, item_type, name, resource_type.name, query),
+        paged=resource_type.is_in_projects,
     )
 
 
@@ -101,9 +103,17 @@ async def show_resource(
 
 
 async def create_resource(
-    api: ScopedSession, resource_type: ResourceType[ResourceT], body: Any, *, wait: WaitOptions
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    body: Any,
+    *,
+    wait: WaitOptions,
+    duplicates: bool = True,
 ) -> ResourceT:
-    """Create a resource, and return it at once or when it is provisioned."""
+    """Create a resource, unless its name exists and may not be duplicated; return it at once or when provisioned."""
+    if not duplicates:
+        found = await api.session.list_all(resource_type.service, resource_type.path, ExistingResource, api.scope.query)
+        reject_duplicate(body.metadata.name, found, resource_type.name)
     created = await api.session.send(
         "POST", resource_type.service, resource_type.path, body, response_type=resource_type.read_type
     )
@@ -205,7 +215,7 @@ def _with_names(cell: Callable[[ResourceT], str], names: Mapping[str, str]) -> C
 async def _names_of(
     api: ScopedSession, resource_type: ResourceType[ResourceT], items: Sequence[ResourceT], columns: Columns[ResourceT]
 ) -> dict[str, str]:
-    """Return the names of the resources that these columns refer to by id, as far as they can be read."""
+    """Return the names of the resources that these columns refer to by id, if they can be read and are unique."""
     unknown = {
         word
         for heading, cell in columns.items()
@@ -221,12 +231,16 @@ async def _names_of(
 
 
 async def _names(api: ScopedSession, resource_type: ResourceType[Any]) -> dict[str, str]:
-    query = None if resource_type is REGION else api.scope.query
+    is_paged = resource_type.is_in_projects
+    query = api.scope.query if is_paged else None
     try:
-        found = await api.session.list_all(resource_type.service, resource_type.path, NamedResource, query)
+        found = await api.session.list_all(
+            resource_type.service, resource_type.path, NamedResource, query, paged=is_paged
+        )
     except RemudaError:
         return {}
-    return {each.metadata.id: each.metadata.name for each in found}
+    names = Counter(each.metadata.name for each in found)
+    return {each.metadata.id: each.metadata.name for each in found if names[each.metadata.name] == 1}
 
 
 async def _watch(api: ScopedSession, resource_type: ResourceType[ResourceT], query: Query, output: Format) -> None:

@@ -1,7 +1,7 @@
 """Lookup of resources by name or id, and the login, organization and project that a command works in."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -23,6 +23,28 @@ class NamedResource(msgspec.Struct, frozen=True):
     """The part of any resource that a lookup by name needs."""
 
     metadata: NamedId
+
+
+class _ExistingMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    name: str
+    deletion_time: str | None = None
+
+
+class ExistingResource(msgspec.Struct, frozen=True):
+    """The part of any resource that tells whether its name is in use."""
+
+    metadata: _ExistingMetadata
+
+
+def reject_duplicate(name: str, existing: Iterable[ExistingResource], type_name: str) -> None:
+    """Raise Unusable if a resource that is not being deleted has this name."""
+    for each in existing:
+        if each.metadata.name == name and each.metadata.deletion_time is None:
+            raise Unusable(
+                f"The {type_name} {name} exists already, with the id {each.metadata.id}: "
+                "choose another name, or add --allow-duplicate."
+            )
 
 
 def is_id(text: str) -> bool:
@@ -52,6 +74,8 @@ async def find_resource(
     name: str,
     type_name: str,
     query: Query | None = None,
+    *,
+    paged: bool = True,
 ) -> ResourceT:
     if is_id(name):
         try:
@@ -59,7 +83,7 @@ async def find_resource(
         except (NotFound, Malformed):
             message = f"The {type_name} {name} does not exist: check the id, and the login with remuda context list."
             raise Unusable(message) from None
-    return match_one(await session.list_all(service, path, item_type, query), name, type_name)
+    return match_one(await session.list_all(service, path, item_type, query, paged=paged), name, type_name)
 
 
 def _plural(noun: str) -> str:

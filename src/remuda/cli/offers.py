@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
 from remuda.cli.crud import find_named
-from remuda.cli.lookup import NamedResource, ScopedSession, match_one
+from remuda.cli.lookup import ExistingResource, NamedResource, ScopedSession, match_one, reject_duplicate
 from remuda.cli.options import WaitOptions
 from remuda.cli.output import Columns, Format, ResourceT, show_many, show_one
 from remuda.cli.progress import wait_until
@@ -25,6 +25,13 @@ class Offer(Generic[ResourceT]):
     region_name: str
 
 
+async def reject_duplicate_image(api: ScopedSession, region: str, name: str) -> None:
+    """Raise Unusable if an image of the region has this name."""
+    path, query = IMAGE.path.format(regionID=region), {"organizationID": api.scope.organization or None}
+    found = await api.session.get(IMAGE.service, path, list[ExistingResource], query)
+    reject_duplicate(name, found, IMAGE.name)
+
+
 async def list_in_region(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str) -> list[ResourceT]:
     """Return what a region offers; of images, also those of the organization."""
     query = {"organizationID": api.scope.organization or None} if resource_type.name == IMAGE.name else None
@@ -35,17 +42,7 @@ async def list_in_region(api: ScopedSession, resource_type: ResourceType[Resourc
 async def find_in_region(api: ScopedSession, resource_type: ResourceType[ResourceT], region: str, name: str) -> str:
     """Return the id of a flavor or image of a region, by name or id."""
     found = await list_in_region(api, resource_type, region)
-    usable = [each for each in found if not _is_for_clusters(each)]
-    is_named = name in {each.metadata.name for each in found}
-    item = match_one(found if is_named else usable, name, resource_type.name)
-    if _is_for_clusters(item):
-        raise Unusable(f"The image {name} is for cluster nodes: choose one without Kubernetes.")
-    return str(item.metadata.id)
-
-
-def _is_for_clusters(item: object) -> bool:
-    """Tell whether an image is for cluster nodes, so that no instance can be created from it."""
-    return "kubernetes" in getattr(getattr(item, "spec", None), "software_versions", {})
+    return str(match_one(found, name, resource_type.name).metadata.id)
 
 
 async def find_offer(
@@ -61,12 +58,18 @@ async def find_offer(
 
 
 async def list_offers(
-    api: ScopedSession, resource_type: ResourceType[ResourceT], region: str | None, output: Format
+    api: ScopedSession,
+    resource_type: ResourceType[ResourceT],
+    region: str | None,
+    output: Format,
+    *,
+    is_sorted: bool = False,
 ) -> None:
-    """Print the flavors or images of a region, or of all regions."""
+    """Print the flavors or images of a region, or of all regions; in the order of the API if that is sorted."""
     found = await _all(api, resource_type, region)
     columns = _with_region(resource_type.columns, {id(each.item): each.region_name for each in found})
-    show_many([each.item for each in found], columns, output, empty=f"No {resource_type.name} found.")
+    empty = f"No {resource_type.name} found."
+    show_many([each.item for each in found], columns, output, empty=empty, is_sorted=is_sorted)
 
 
 async def show_offer(
@@ -80,7 +83,7 @@ async def _all(
     api: ScopedSession, resource_type: ResourceType[ResourceT], region: str | None
 ) -> list[Offer[ResourceT]]:
     if region is None:
-        regions = await api.session.list_all(REGION.service, REGION.path, NamedResource)
+        regions = await api.session.list_all(REGION.service, REGION.path, NamedResource, paged=False)
     else:
         regions = [await find_named(api, REGION, region)]
     return [

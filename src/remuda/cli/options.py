@@ -63,6 +63,24 @@ NO_METADATA = MetadataOptions()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class NewMetadataOptions(MetadataOptions):
+    """Options for the metadata of a new resource."""
+
+    allow_duplicate: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="Create it although one with this name exists. Commands then need the id.",
+        ),
+    ] = False
+
+
+NEW_METADATA = NewMetadataOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class WaitOptions:
     """Options for waiting until an operation is complete."""
 

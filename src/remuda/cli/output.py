@@ -176,8 +176,11 @@ Columns = Mapping[str, Callable[[ItemT], str]]
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-def show_many(items: Sequence[ResourceT], columns: Columns[ResourceT], output: Format, *, empty: str) -> None:
-    ordered = sorted(items, key=_name)
+def show_many(
+    items: Sequence[ResourceT], columns: Columns[ResourceT], output: Format, *, empty: str, is_sorted: bool = False
+) -> None:
+    """Print resources by name, or in the given order if it is sorted by something else."""
+    ordered = items if is_sorted else sorted(items, key=_name)
     if output == "name":
         write("".join(f"{_name(each)}\n" for each in ordered))
     elif output != "table":

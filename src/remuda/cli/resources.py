@@ -42,6 +42,8 @@ class ResourceType(Generic[ResourceT]):
     """Remedy for one that has failed."""
     references: Sequence["ResourceType[Any]"] = ()
     """Types of the resources that its columns refer to by id."""
+    is_in_projects: bool = True
+    """Its list has pages and takes an organization and a project."""
 
     @property
     def details(self) -> Columns[ResourceT]:
@@ -123,6 +125,7 @@ REGION: "ResourceType[RegionRead]" = ResourceType(
     read="remuda.resources.schema:RegionRead",
     columns={**_NAME, "TYPE": lambda region: region.spec.type, **_ID},
     more={"CAPABILITIES": lambda region: _text(region.spec.features.capabilities)},
+    is_in_projects=False,
 )
 NETWORK: "ResourceType[NetworkRead]" = ResourceType(
     name="network",
@@ -214,7 +217,7 @@ FLAVOR: "ResourceType[FlavorRead]" = ResourceType(
         **_NAME,
         "CPUS": lambda flavor: str(flavor.spec.cpus),
         "MEMORY": lambda flavor: f"{flavor.spec.memory} GiB",
-        "DISK": lambda flavor: f"{flavor.spec.disk} GB",
+        "DISK": lambda flavor: f"{flavor.spec.disk_gib} GiB",
         "GPU": _gpu,
         "FREE": lambda flavor: _text(flavor.spec.free),
         **_ID,

@@ -24,14 +24,12 @@ def usable_flavors(flavors: Iterable[FlavorRead]) -> list[FlavorRead]:
     return [flavor for flavor in flavors if not flavor.spec.pinned_only]
 
 
-def is_for_instances(image: ImageRead) -> bool:
-    """Return whether an image is meant for instances; one with Kubernetes is for cluster nodes."""
-    return _KUBERNETES not in image.spec.software_versions
+def offered_images(images: Iterable[ImageRead]) -> list[ImageRead]:
+    """Return the images that are offered for instances: ready, and without software for another purpose.
 
-
-def usable_images(images: Iterable[ImageRead]) -> list[ImageRead]:
-    """Return the images that an instance can be created from now."""
-    return [image for image in images if is_for_instances(image) and image.status.state == "ready"]
+    An instance can be created from every ready image by its id.
+    """
+    return [image for image in images if image.status.state == "ready" and not image.spec.software_versions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class Catalogue:
 
     async def images(self, context: Context, organization: str, region: str) -> list[ImageRead]:
         require_in_organization(context.principal, permission("images", "read"), organization)
-        return usable_images(await self.region.list_images(context, organization, region))
+        return offered_images(await self.region.list_images(context, organization, region))
 
 
 _route: Callable[..., AnyRoute] = partial(Route, method="GET", scope="organization", service=Catalogue)
@@ -80,8 +78,11 @@ ROUTES: list[AnyRoute] = [
     _route(
         path=f"{REGION}/images",
         name="list_images",
-        summary="List the images that instances can be created from in a region",
-        description="Only images that are ready, and no Kubernetes images.",
+        summary="List the images that are offered for instances in a region",
+        description=(
+            "Only images that are ready and have no software versions. "
+            "Any ready image of the region can be used by its id."
+        ),
         permission=permission("images", "read"),
         path_type=OrganizationRegionPath,
         response_type=list[ImageRead],

@@ -1,8 +1,8 @@
 """API of one service: an ASGI app that checks a request in a fixed order and calls the service.
 
 path known (404) → method allowed (405) → path and query valid (400) → authenticated (401) → within the rate limit (429)
-→ body received (408, 413) and valid (400) → not executed before (`Idempotency-Key`) → the service: permission (403) and
-semantics (404, 409, 412, 422).
+→ query parameters known (400) → body received (408, 413) and valid (400) → not executed before (`Idempotency-Key`) →
+the service: permission (403) and semantics (404, 409, 412, 422).
 
 So an invalid id beats a missing token, a missing token beats an invalid body, and an invalid body beats a missing
 permission. Endpoints are prepared when the table is mounted. One of our errors has its own status; any other is a
@@ -26,7 +26,7 @@ from remuda.http.cors import Cors
 from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
 from remuda.http.endpoints import Endpoint
-from remuda.http.errors import NO_CACHE
+from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.pagination import Cursors, PageTokens, list_response
@@ -137,7 +137,7 @@ async def collection_response(
         response = await run_with_timeout(
             ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports)
         )
-    return response.with_headers(NO_CACHE)
+    return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
 
 
 async def _list(
@@ -223,6 +223,8 @@ class Api:
         inbound.path = endpoint.bind_path(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
         principal = await self._principal(inbound)
+        if scope["query_string"]:
+            endpoint.check_query(scope["query_string"], principal)
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)

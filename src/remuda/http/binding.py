@@ -2,8 +2,8 @@
 
 It happens before authentication, so an error names the parameter and what is expected, as the published schema does,
 and never contains what was sent. The text of a parameter is converted to what its type needs and validated by msgspec.
-A parameter that takes several values is repeated; a repeated single value is rejected. Unknown query parameters are
-ignored.
+A parameter that takes several values is repeated; a repeated single value is rejected. Binding ignores unknown query
+parameters. `reject_unknown` rejects them, for callers who are known to have made a mistake.
 
 Ids are stored in lower case, and a UUID in upper case means the same id. A parameter is converted where it is bound.
 For a body the locations of its ids are computed once from its type, so that a request costs little.
@@ -24,6 +24,7 @@ from msgspec import inspect
 
 from remuda.http.schema import Id, Parameters
 from remuda.kernel.errors import Malformed
+from remuda.kernel.text import nearest
 
 
 def expected(annotation: Any) -> str:
@@ -166,6 +167,8 @@ _NAMED = re.compile(r"`\$?\.?([^`\[]+?)(?:\[(?:\.\.\.|\d+)\])?`$")
 _MISSING = "Object missing required field"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MOST = 100
+_SHOWN = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+"""Unknown names that an error may show and compare with the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +224,12 @@ class Binder(Generic[ParametersT]):
                 found[name] = _read(field, value)
         return self._convert(found)
 
+    def reject_unknown(self, query: bytes) -> None:
+        """Raise Malformed, with the nearest known name, if a query has an unknown parameter."""
+        for name, _ in _pairs(query):
+            if name not in self._fields:
+                raise _unknown(name, self._fields)
+
     def _convert(self, found: Mapping[str, Any]) -> ParametersT:
         try:
             return msgspec.convert(found, self._type)
@@ -244,6 +253,15 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
 
 def _wrong(field: _Field, what: str = "is not valid") -> Malformed:
     return Malformed(f'invalid path/query element: "{field.name}" {what}: send {expected(field.type)}')
+
+
+def _unknown(name: str, known: Iterable[str]) -> Malformed:
+    names = sorted(known)
+    is_shown = _SHOWN.fullmatch(name) is not None
+    found = nearest(name, names) if is_shown else None
+    options = f"this request takes {', '.join(names)}" if names else "this request takes no query parameters"
+    what = f'"{name}" is unknown' if is_shown else "a query parameter is unknown"
+    return Malformed(f"invalid path/query element: {what}: " + (f'send "{found}"' if found else options))
 
 
 def _read(field: _Field, value: str) -> Any:

@@ -20,6 +20,7 @@ from remuda.kernel.secrets import reveal
 
 _EMPTY = (NO_CACHE,)
 _FILLED = (JSON, NO_CACHE)
+_SECRET = (JSON, NO_STORE[0])
 _VARIES: Header = (b"vary", b"authorization")
 
 
@@ -30,9 +31,11 @@ class Endpoint:
         "_body",
         "_encode",
         "_filled",
+        "_is_api",
         "_is_empty",
         "_organization_at",
         "_project_at",
+        "_reject_unknown",
         "_success",
         "bind_path",
         "bind_query",
@@ -56,7 +59,9 @@ class Endpoint:
         self.parameters = route.parameters
         self.operation = AuditOperation(method=route.method, route=route.path, action=action)
         self.bind_path = Binder(route.path_type, route.parameters).bind_path
-        self.bind_query = Binder(route.query_type, rejected=("watch",) if _rejects_watch(route) else ()).bind_query
+        query = Binder(route.query_type, rejected=("watch",) if _rejects_watch(route) else ())
+        self.bind_query, self._reject_unknown = query.bind_query, query.reject_unknown
+        self._is_api = route.path.startswith("/api/") and not self.is_public
         self._body = _body_reader(route)
         self.declared = frozenset(name.encode() for name in route.headers)
         self._organization_at, self._project_at = (_index_of(route, name) for name in ("organizationID", "projectID"))
@@ -74,6 +79,14 @@ class Endpoint:
     def read_body(self, body: bytes, headers: Mapping[bytes, bytes]) -> Any:
         """Return the body as the route's type, or `NOTHING` if the route has none."""
         return NOTHING if self._body is None else self._body.read(body, headers.get(b"content-type"))
+
+    def check_query(self, query: bytes, principal: Principal) -> None:
+        """Raise Malformed if a person or a service account sends an unknown query parameter to the API.
+
+        OAuth 2 requires that others are ignored, and the system's services may be newer than this one.
+        """
+        if self._is_api and principal.service is None and principal.type in {"user", "service"}:
+            self._reject_unknown(query)
 
     def with_payer(self, principal: Principal, values: tuple[str, ...]) -> Principal:
         """Return the principal with its payer, from its credentials or else from the path."""
@@ -103,7 +116,8 @@ class Endpoint:
         if isinstance(result, Viewed):
             result = result.rendered()
         if isinstance(result, Rendered):
-            return Response(self._success, result.body, (*self._filled, *_rendered_headers(result)))
+            headers = _SECRET if result.has_secret else self._filled
+            return Response(self._success, result.body, (*headers, *_rendered_headers(result)))
         return Response(self._success, self._encode(result), self._filled)
 
     def _render_or_redirect(self, result: Any) -> Response:
@@ -129,7 +143,7 @@ def _index_of(route: AnyRoute, name: str) -> int | None:
 def _headers(route: AnyRoute) -> tuple[Header, ...]:
     """Return the headers of a response; one with a secret must not be cached."""
     if route.has_secret:
-        return (JSON, NO_STORE[0])
+        return _SECRET
     return (JSON, (b"cache-control", b"private, max-age=%d" % route.max_age_s), _VARIES) if route.max_age_s else _FILLED
 
 

@@ -88,7 +88,7 @@ class OperatorRequests:
             remedy = "use the e-mail address or the id of an existing user"
             raise Invalid("the subject", f"{subject!r} is not a user", remedy=remedy)
         if not user.is_active:
-            raise Invalid("the subject", f"{subject!r} is {user.spec.state}", remedy="name an active user")
+            raise Invalid("the subject", f"{subject!r} is {user.effective_state}", remedy="name an active user")
         return user
 
     async def accept(

@@ -1,7 +1,6 @@
 """Tags: names and values that users attach to their resources, and the selector that finds resources by a tag.
 
-A selector is written ``name=value``. The first equals sign is the separator, so a value may contain more of them. An
-empty value is selected with ``name=``.
+A selector is written ``name=value``, with exactly one equals sign. An empty value is selected with ``name=``.
 """
 
 from collections.abc import Iterable
@@ -31,8 +30,10 @@ class TagSelector(msgspec.Struct, frozen=True):
 def parse_tag_selector(text: str) -> TagSelector:
     """Parse a selector of the form ``name=value``."""
     name, separator, value = text.partition("=")
-    if not name or not separator:
+    if not name or not separator or "=" in value:
         raise Invalid(
-            "tag", "is not a name and a value", remedy="write it as name=value, with a name that is not empty"
+            "tag",
+            "is not a name and a value",
+            remedy="write it as name=value, with a name that is not empty and one equals sign",
         )
     return TagSelector(Tag(name, value))

@@ -1,7 +1,7 @@
 """Queries of lists: the objects of projects that a caller asks for and may read.
 
 Several values of one filter mean any of them. A filter by one label value uses its index; the others, and the caller's
-permission, are checked for each object.
+permission, are checked for each object. An organization or project that the caller cannot see has no objects for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +11,8 @@ from typing import Annotated
 import msgspec
 
 from remuda.access.checks import (
-    ProjectExists,
     is_allowed_in_project,
     require_for_object,
-    require_organization_access,
-    require_project_access,
 )
 from remuda.access.principal import Permission, Principal
 from remuda.http.schema import Id, ListQuery
@@ -30,6 +27,11 @@ def require_for(principal: Principal, permission: Permission, found: Resource) -
     """Require a permission for an object that was found by its id."""
     where = organization_of(found), project_of(found)
     require_for_object(principal, permission, *where, kind=type(found).__name__, name=found.name)
+
+
+def is_allowed_for(principal: Principal, permission: Permission, found: Resource) -> bool:
+    """Return whether the permission is granted in the project of an object."""
+    return is_allowed_in_project(principal, permission, organization_of(found), project_of(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +55,12 @@ class Filters:
         def is_visible(resource: ResourceT) -> bool:
             labels = resource.metadata.labels
             return (
-                is_allowed_in_project(principal, permission, organization_of(resource), project_of(resource))
+                is_allowed_for(principal, permission, resource)
                 and all(labels.get(label) in values for label, values in several.items())
                 and all(selector.matches(tags_of(resource)) for selector in self.tags)
             )
 
         return is_visible
-
-
-async def require_filter_access(
-    principal: Principal, permission: Permission, filters: Filters, *, exists: ProjectExists
-) -> None:
-    """Require access to all organizations and projects that a query names, existing or not."""
-    for organization in filters.values.get(ORGANIZATION, ()):
-        require_organization_access(principal, permission, organization)
-    for project in filters.values.get(PROJECT, ()):
-        await require_project_access(principal, permission, project, exists=exists)
 
 
 _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects": "projectID"}

@@ -156,6 +156,11 @@ class FlavorSpecWire(Wire, frozen=True, kw_only=True):
         Annotated[int, msgspec.Meta(description="Number of further servers that fit, as of a few seconds ago.")] | None
     ) = None
 
+    @property
+    def disk_gib(self) -> int:
+        """Size of the disk in whole GiB: the most that it can be, since the wire has whole GB, rounded down."""
+        return ((self.disk + 1) * 10**9 - 1) // 2**30
+
 
 class FlavorRead(Wire, frozen=True):
     """A flavor."""

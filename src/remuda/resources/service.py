@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from remuda.access.checks import require_in_organization, require_new_in_project
@@ -30,7 +31,7 @@ from remuda.resources.crud import (
     retry_on_conflict,
     without_finalizer,
 )
-from remuda.resources.query import ProjectQuery, filters_of, require_filter_access, require_for
+from remuda.resources.query import ProjectQuery, filters_of, require_for
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.logs import Record
@@ -82,7 +83,7 @@ class ResourceService(Generic[ResourceT, ReadT]):
                 self.store,
                 context,
                 found,
-                self.view.writable(found),
+                self.writable(context, found),
                 self.audit(context, found),
                 check=lambda: self.check_deletion(found),
                 unused=self.is_kept_in_use,
@@ -136,7 +137,11 @@ class ResourceService(Generic[ResourceT, ReadT]):
 
     def check_if_match(self, context: Context, found: ResourceT) -> None:
         """Raise PreconditionFailed unless an object has the caller's If-Match, if there is one."""
-        check_state(context, found, self.view.writable(found))
+        check_state(context, found, self.writable(context, found))
+
+    def writable(self, context: Context, found: ResourceT) -> msgspec.Struct:
+        """Return what determines the ETag of an object that the caller reads."""
+        return self.view.of(context.principal, found).writable(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,12 +201,12 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         """Return the objects that match a query and that the caller may read."""
         permission = Permission(self.endpoint, "read")
         filters = filters_of(query, is_labelled=self.has_tag_labels)
-        await require_filter_access(context.principal, permission, filters, exists=self.identity.has_project)
         is_match = filters.visible(context.principal, permission, _tags)
         return Collection(
             store=self.store,
             kind=self.kind.type,
             view=self.view,
+            reader=context.principal,
             labels=filters.labels(),
             visible=lambda found: self.is_shown(found) and is_match(found),
         )

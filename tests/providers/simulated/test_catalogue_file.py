@@ -49,9 +49,13 @@ def test_the_one_that_comes_along_has_what_existing_clients_know() -> None:
         *("noble", "24.04"),
     )
     assert noble.created.timestamp() == 1742000000
-    drivers = images["44444444-4444-4444-4444-444444444444"].gpu
+    with_gpu = images["44444444-4444-4444-4444-444444444444"]
+    assert with_gpu.software_versions == {}
+    drivers = with_gpu.gpu
     assert drivers is not None
     assert (drivers.driver, drivers.models) == ("550.54.15", ("L4",))
+    offered = [each for each in USUAL.images if each.os.version == "24.04" and not each.software_versions]
+    assert {each.gpu is None for each in offered if each.architecture == "x86_64"} == {True, False}
     assert [(each.id[:8], each.name) for each in USUAL.external_networks] == [
         ("55555555", "sim-public"),
         ("66666666", "sim-public-secondary"),

@@ -55,10 +55,11 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
         return self._decoded(service, response.content, response_type), response.headers.get("etag", "")
 
     async def list_all(
-        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None, *, paged: bool = True
     ) -> list[ResponseT]:
+        """Return all items of a list, page by page if it has pages."""
         found: list[ResponseT] = []
-        parameters = {**(query or {}), "limit": _PAGE}
+        parameters = {**(query or {}), **({"limit": _PAGE} if paged else {})}
         while True:
             response = await self._exchange("GET", service, path, parameters)
             page: Any = list[item_type]  # type: ignore[valid-type]  # a type that is known when this runs

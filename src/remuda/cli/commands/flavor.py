@@ -7,7 +7,7 @@ from remuda.cli.resources import FLAVOR
 
 
 async def list(*, region: str | None = None, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A001  the command's name
-    """List the flavors and how many more instances of each fit.
+    """List the flavors, the smallest first, and how many more instances of each fit.
 
     Example::
 
@@ -16,7 +16,7 @@ async def list(*, region: str | None = None, output: Output = "table", scope: Sc
     :param region: List only the flavors of this region, by name or id.
     """
     async with scope.open() as api:
-        await list_offers(api, FLAVOR, region, output)
+        await list_offers(api, FLAVOR, region, output, is_sorted=True)
 
 
 async def show(

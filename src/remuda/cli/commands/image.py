@@ -6,8 +6,8 @@ from cyclopts import Parameter
 
 from remuda.cli.crud import confirm, find_id
 from remuda.cli.lookup import DEFAULT_SCOPE, NamedResource, ScopedSession, ScopeOptions
-from remuda.cli.offers import Offer, find_offer, list_offers, show_offer, wait_ready
-from remuda.cli.options import NO_METADATA, NO_WAIT, MetadataOptions, Output, WaitOptions, Yes
+from remuda.cli.offers import Offer, find_offer, list_offers, reject_duplicate_image, show_offer, wait_ready
+from remuda.cli.options import NEW_METADATA, NO_WAIT, NewMetadataOptions, Output, WaitOptions, Yes
 from remuda.cli.output import echo, show_one
 from remuda.cli.resources import IMAGE, REGION
 from remuda.kernel.errors import Unusable
@@ -58,7 +58,7 @@ async def import_(
     family: str = "debian",
     architecture: Literal["x86_64", "aarch64"] = "x86_64",
     virtualization: Literal["any", "virtualized", "baremetal"] = "any",
-    metadata: MetadataOptions = NO_METADATA,
+    metadata: NewMetadataOptions = NEW_METADATA,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
@@ -87,6 +87,8 @@ async def import_(
     async with scope.open() as api:
         region_id = await find_id(api, REGION, region)
         path = _PATH.format(organization=api.require_organization(), region=region_id)
+        if not metadata.allow_duplicate:
+            await reject_duplicate_image(api, region_id, name)
         body = ImageCreate(metadata=metadata.metadata(name), spec=spec)
         created = await api.session.send("POST", IMAGE.service, path, body, response_type=ImageRead)
         show_one(await wait_ready(api, region_id, created, wait), IMAGE.details, output)

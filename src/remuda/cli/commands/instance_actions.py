@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from remuda.cli.crud import find, find_id
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions, is_id
-from remuda.cli.offers import wait_ready
-from remuda.cli.options import NO_METADATA, NO_WAIT, Flag, MetadataOptions, Output, WaitOptions, checked_number
+from remuda.cli.offers import reject_duplicate_image, wait_ready
+from remuda.cli.options import NEW_METADATA, NO_WAIT, Flag, NewMetadataOptions, Output, WaitOptions, checked_number
 from remuda.cli.output import as_table, dump, echo, is_terminal, show_one, write
 from remuda.cli.progress import wait_until
 from remuda.cli.resources import IMAGE, INSTANCE
@@ -80,7 +80,7 @@ async def snapshot(
     name: str,
     /,
     *,
-    metadata: MetadataOptions = NO_METADATA,
+    metadata: NewMetadataOptions = NEW_METADATA,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
@@ -96,6 +96,8 @@ async def snapshot(
     """
     async with scope.open() as api:
         found = await find(api, INSTANCE, instance)
+        if not metadata.allow_duplicate:
+            await reject_duplicate_image(api, found.status.region_id, name)
         body = SnapshotCreate(metadata=metadata.metadata(name))
         path = f"{INSTANCE.path}/{found.metadata.id}/snapshot"
         created = await api.session.send("POST", INSTANCE.service, path, body, response_type=ImageRead)

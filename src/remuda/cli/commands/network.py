@@ -18,10 +18,12 @@ from remuda.cli.crud import (
 )
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
 from remuda.cli.options import (
+    NEW_METADATA,
     NO_METADATA,
     NO_WAIT,
     Many,
     MetadataOptions,
+    NewMetadataOptions,
     Output,
     WaitOptions,
     Watch,
@@ -67,7 +69,7 @@ async def create(
     region: str,
     prefix: str = "10.0.0.0/24",
     dns: Many = (),
-    metadata: MetadataOptions = NO_METADATA,
+    metadata: NewMetadataOptions = NEW_METADATA,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
@@ -95,7 +97,12 @@ async def create(
             dns_nameservers=dns,
         )
         body = NetworkCreate(metadata=metadata.metadata(name), spec=spec)
-        await show_resource(api, NETWORK, await create_resource(api, NETWORK, body, wait=wait), output)
+        await show_resource(
+            api,
+            NETWORK,
+            await create_resource(api, NETWORK, body, wait=wait, duplicates=metadata.allow_duplicate),
+            output,
+        )
 
 
 async def update(

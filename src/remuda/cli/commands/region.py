@@ -15,7 +15,7 @@ async def list(*, output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE)
         remuda region list -o name
     """
     async with scope.open() as api:
-        found = await api.session.list_all(REGION.service, REGION.path, REGION.read_type)
+        found = await api.session.list_all(REGION.service, REGION.path, REGION.read_type, paged=False)
         show_many(found, REGION.columns, output, empty="No region found.")
 
 

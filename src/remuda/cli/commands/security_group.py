@@ -23,7 +23,18 @@ from remuda.cli.crud import (
     wait_provisioned,
 )
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
-from remuda.cli.options import NO_METADATA, NO_WAIT, Many, MetadataOptions, Output, WaitOptions, Watch, Yes
+from remuda.cli.options import (
+    NEW_METADATA,
+    NO_METADATA,
+    NO_WAIT,
+    Many,
+    MetadataOptions,
+    NewMetadataOptions,
+    Output,
+    WaitOptions,
+    Watch,
+    Yes,
+)
 from remuda.cli.resources import NETWORK, SECURITY_GROUP, rule_text
 from remuda.kernel.errors import Invalid
 from remuda.region.kinds.securitygroups import Direction, Protocol
@@ -82,7 +93,7 @@ async def create(
     *,
     network: str,
     allow: Allow = (),
-    metadata: MetadataOptions = NO_METADATA,
+    metadata: NewMetadataOptions = NEW_METADATA,
     wait: WaitOptions = NO_WAIT,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
@@ -100,7 +111,7 @@ async def create(
     async with scope.open() as api:
         spec = GroupCreateSpec(network_id=await find_id(api, NETWORK, network), rules=rules)
         body = GroupCreate(metadata=metadata.metadata(name), spec=spec)
-        created = await create_resource(api, SECURITY_GROUP, body, wait=wait)
+        created = await create_resource(api, SECURITY_GROUP, body, wait=wait, duplicates=metadata.allow_duplicate)
         await show_resource(api, SECURITY_GROUP, created, output)
 
 

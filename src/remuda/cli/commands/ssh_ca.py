@@ -5,7 +5,7 @@ from pathlib import Path
 
 from remuda.cli.crud import create_resource, delete_resource, find, list_resources, naming_users, show_resource
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopeOptions
-from remuda.cli.options import NO_METADATA, NO_WAIT, MetadataOptions, Output, Watch, Yes, read_text
+from remuda.cli.options import NEW_METADATA, NO_WAIT, NewMetadataOptions, Output, Watch, Yes, read_text
 from remuda.cli.resources import SSH_CA
 from remuda.kernel.errors import Invalid
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
@@ -43,7 +43,7 @@ async def create(
     /,
     *,
     key: Path,
-    metadata: MetadataOptions = NO_METADATA,
+    metadata: NewMetadataOptions = NEW_METADATA,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
@@ -61,7 +61,12 @@ async def create(
         project = api.require_project()
         spec = AuthorityCreateSpec(organization_id=project.organization, project_id=project.project, public_key=public)
         body = AuthorityCreate(metadata=metadata.metadata(name), spec=spec)
-        await show_resource(api, SSH_CA, await create_resource(api, SSH_CA, body, wait=NO_WAIT), output)
+        await show_resource(
+            api,
+            SSH_CA,
+            await create_resource(api, SSH_CA, body, wait=NO_WAIT, duplicates=metadata.allow_duplicate),
+            output,
+        )
 
 
 async def delete(authority: str, /, *, yes: Yes = False, scope: ScopeOptions = DEFAULT_SCOPE) -> None:

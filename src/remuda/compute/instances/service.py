@@ -15,7 +15,7 @@ import structlog
 
 from remuda.access.principal import Context, requester_of
 from remuda.cloudinit.user_data import check_user_data, read_user_data
-from remuda.compute.catalogue import is_for_instances, usable_flavors
+from remuda.compute.catalogue import usable_flavors
 from remuda.compute.instances import rules
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
 from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
@@ -51,8 +51,6 @@ from remuda.resources.schema import FlavorRead, ImageRead
 from remuda.resources.service import ProjectResourceService
 from remuda.service import RunBlocking
 from remuda.store.contract import Store
-
-_GB, _GIB = 10**9, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +98,9 @@ def find_flavor(flavors: Iterable[FlavorRead], flavor: str) -> FlavorRead:
 
 
 def find_image(images: Iterable[ImageRead], image: str) -> ImageRead:
-    """Return an image for instances, in any state."""
+    """Return an image of the region, in any state."""
     for each in images:
-        if each.metadata.id == image and is_for_instances(each):
+        if each.metadata.id == image:
             return each
     raise Malformed("requested image does not exist or is not accessible")
 
@@ -116,10 +114,9 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
         raise Malformed(
             f"image architecture {needs.architecture} is not compatible with flavor architecture {has.architecture}"
         )
-    # A flavor without a disk boots from a volume. On the wire a disk is in whole GB, rounded down: the most that it can
-    # have been is what counts, which is exact for disks of whole GiB, as images are.
-    if has.disk and (has.disk + 1) * _GB <= needs.size_gib * _GIB:
-        raise Malformed(f"flavor disk of {has.disk} GB is too small for an image of {needs.size_gib} GiB")
+    # A flavor without a disk boots from a volume.
+    if has.disk and has.disk_gib < needs.size_gib:
+        raise Malformed(f"flavor disk of {has.disk_gib} GiB is too small for an image of {needs.size_gib} GiB")
     runs_on = "baremetal" if has.baremetal else "virtualized"
     if needs.virtualization not in {"any", runs_on}:
         raise Malformed(f"image virtualization {needs.virtualization} is not compatible with a {runs_on} flavor")
@@ -197,7 +194,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
                 self.store,
                 context,
                 found,
-                self.view.writable(found),
+                self.writable(context, found),
                 [*self.audit(context, found), event],
                 check=lambda: check_deletion_allowed(self.store, found),
                 if_unchanged=True,

@@ -113,7 +113,7 @@ def _flavor(side: PlanSide) -> str:
     spec = side.flavor.spec
     gpus = "" if spec.gpu is None else f", {spec.gpu.physical_count} x {spec.gpu.model}"
     cpus = f"{spec.cpus} CPU{'' if spec.cpus == 1 else 's'}"
-    return f"{side.flavor.metadata.name} ({cpus}, {spec.memory} GiB memory, {spec.disk} GB disk{gpus})"
+    return f"{side.flavor.metadata.name} ({cpus}, {spec.memory} GiB memory, {spec.disk_gib} GiB disk{gpus})"
 
 
 def _authority(before: PlanSide, after: PlanSide) -> str:

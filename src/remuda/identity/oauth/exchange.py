@@ -56,7 +56,8 @@ class TokenExchange:
         except Unauthenticated:
             raise OAuthError("access_denied", NOT_VALID, 401) from None
         resolved = await self.permissions.of_bearer(bearer, with_groups=False)
-        await self._check_scope(resolved.access, form.x_organization_id, form.x_project_id)
+        is_home = bearer.type == "service" and form.x_organization_id in resolved.organizations
+        await self._check_scope(resolved.access, form.x_organization_id, form.x_project_id, is_home=is_home)
         claims = self._claims(bearer, resolved.organizations, form)
         return TokenRead(
             access_token=await self.tokens.sign(claims, PASSPORT),
@@ -86,11 +87,12 @@ class TokenExchange:
             project_id=form.x_project_id,
         )
 
-    async def _check_scope(self, access: AccessList, organization: str, project: str) -> None:
+    async def _check_scope(self, access: AccessList, organization: str, project: str, *, is_home: bool) -> None:
+        """Raise OAuthError for a scope without permissions; a service account's own organization needs none."""
         if not organization:
             return
         inside = access.organizations.get(organization)
-        if not access.everywhere and inside is None:
+        if not access.everywhere and inside is None and not is_home:
             raise _out_of_scope("organization")
         if inside is None and not await exists(self.store, Organization, organization):
             raise _out_of_scope("organization")
@@ -105,15 +107,17 @@ class TokenExchange:
 
 def _check_form(form: TokenForm) -> None:
     if form.actor_token is not None or form.actor_token_type:
-        raise OAuthError("invalid_request", "actor_token is unsupported: leave it out")
+        raise OAuthError("invalid_request", "actor_token is not supported: leave it and actor_token_type out")
     if form.subject_token is None:
         raise OAuthError("invalid_request", "subject_token must be specified")
+    if not form.subject_token_type:
+        raise OAuthError("invalid_request", f"subject_token_type must be specified: use {ACCESS_TOKEN_TYPE}")
     if form.subject_token_type != ACCESS_TOKEN_TYPE:
-        raise OAuthError("invalid_request", f"subject_token_type must be {ACCESS_TOKEN_TYPE}")
+        raise OAuthError("invalid_request", f"subject_token_type is not supported: use {ACCESS_TOKEN_TYPE}")
     if form.requested_token_type not in {"", ACCESS_TOKEN_TYPE, PASSPORT_TYPE}:
-        raise OAuthError("invalid_request", f"requested_token_type must be {PASSPORT_TYPE}")
+        raise OAuthError("invalid_request", f"requested_token_type is not supported: use {PASSPORT_TYPE}")
     if form.x_project_id and not form.x_organization_id:
-        raise OAuthError("invalid_request", "x_project_id requires x_organization_id")
+        raise OAuthError("invalid_request", "x_organization_id must be specified with x_project_id")
     if form.resource and not _is_absolute(form.resource[0]):
         raise OAuthError("invalid_request", "resource must be an absolute URI without a fragment")
 

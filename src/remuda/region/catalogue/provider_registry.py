@@ -294,12 +294,16 @@ class ProviderRegistry:
             origin=origin,
             provider=provider,
             calls=calls,
-            absence=AbsenceTracker(self._clock, delay_s=max(self._absence_delay.total_seconds(), origin.lag_s)),
+            absence=AbsenceTracker(self._clock, delay_s=self._confirmation_delay_s(origin)),
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _RECHECK_WITH_EVENTS_S,
             cached_flavors=self._cache(provider.catalogue.flavors),
             cached_external_networks=None if networks is None else self._cache(networks.external_networks),
             cached_images=None if images is None else self._cache(images.images, _IMAGE_TTL),
         )
+
+    def _confirmation_delay_s(self, provider: Provider) -> float:
+        """Return the delay between two reads that confirm an absence; where reads are never stale, one is enough."""
+        return max(self._absence_delay.total_seconds(), provider.lag_s) if provider.lag_s else 0.0
 
     def _cache(self, load: Callable[[], Awaitable[ValueT]], ttl: TtlSettings | None = None) -> TtlCache[ValueT]:
         return TtlCache(load, clock=self._clock, ttl=self._ttl or ttl)

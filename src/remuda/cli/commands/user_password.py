@@ -1,4 +1,4 @@
-"""Commands ``remuda user``: users, for operators on the machine itself."""
+"""Command ``remuda user password``: a password link for operators on the machine itself."""
 
 from remuda.cli.commands.config import load_configuration
 from remuda.cli.operator import LocalIdentity, OperatorRoute, fulfil, operator_name
