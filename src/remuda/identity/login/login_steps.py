@@ -39,7 +39,7 @@ class LoginSteps(BrowserPages):
             return self.pages.temporary_password(
                 state=form.state, email=user.spec.subject, problem=invalid.message, status=_BAD_REQUEST
             )
-        return await self.login.complete(request, replacement.pending, user, provider="")
+        return await self.login.proceed(request, replacement.pending, user)
 
     async def proceed(self, request: BrowserRequest, form: schema.ProceedForm) -> HtmlPage | Redirect:
         """Redirect to where a completed login was going."""
