@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 from remuda.app import IDENTITY_PREFIX, registry
 from remuda.cli.client.transport import Connections
 from remuda.config.loader import LoadedConfiguration
-from remuda.config.settings import identity_settings, public_url
+from remuda.config.reach import public_url
+from remuda.config.settings import identity_settings
 from remuda.datadir import DataDirectory
 from remuda.http.transport import OutboundRequest, encode_body, read_response
 from remuda.identity.app import TokenServices, token_services
@@ -107,7 +108,7 @@ async def _send(data: DataDirectory, sealed: Secret, route: OperatorRoute[Respon
     target, body = f"{IDENTITY_PREFIX}{route.path}", encode_body(route.body(sealed))
     outbound = OutboundRequest(name="operator request", method="POST", target=target, body=body)
     try:
-        async with Connections() as connections:
+        async with Connections(certificate=data.certificate_of_process()) as connections:
             response = await connections.at(url)[0].exchange(outbound)
     except (ServerUnreachable, OutcomeUnknown) as error:
         message = f"The process that has {data.store} open does not respond: {error.message}"
