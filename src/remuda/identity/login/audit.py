@@ -43,9 +43,9 @@ class LoginAudit:
         """Return the record of a declined invitation, which is for the system only."""
         return [_record(request, user, _DENIED)]
 
-    async def failed(self, request: BrowserRequest, user: User | None) -> None:
-        """Write a record of a failed attempt, with the user if the account exists."""
-        await self.log.append([_record(request, user, _UNKNOWN_CALLER)])
+    async def failed(self, request: BrowserRequest, user: User | None, *more: Record) -> None:
+        """Write a record of a failed attempt, with the user if the account exists, and others with it."""
+        await self.log.append([_record(request, user, _UNKNOWN_CALLER), *more])
 
     async def _for_organizations(
         self, request: BrowserRequest, user: User, status: int, target: AuditTarget | None = None

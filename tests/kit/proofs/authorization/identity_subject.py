@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from remuda.identity.app import TABLE
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.operator_tokens import new_request, seal_request
+from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_tokens import new_request
 from remuda.identity.tenancy.domains import domains_of, prove, release
 from remuda.kernel.randomness import SystemRandomness
 from remuda.resources.crud import find
