@@ -115,7 +115,7 @@ async def housed(
     directory = at or bed.directory(bed.fresh().stem)
     clock, randomness = SystemClock(), SystemRandomness()
     store = _opened(DataDirectory(directory).store, ports, cache_bytes)
-    cloud = open_cloud(cloud_file(directory), roomy(), clock=clock, randomness=randomness)
+    cloud = open_cloud(cloud_file(directory), roomy(), clock=clock, sealer=SEALER, randomness=randomness)
     await cloud.start()
     async with identity_housed(bed, *([TENANT] if is_new else []), store=store) as identity:
         metrics = CollectorRegistry()

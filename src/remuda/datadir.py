@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from remuda.kernel.errors import Invalid
+from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.files import check_format, write_private
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer, create_keyring_file, load_keyring
@@ -56,7 +57,7 @@ class DataDirectory:
     def _process(self) -> Path:
         return self.path / "process.json"
 
-    def prepare(self, randomness: Randomness) -> Sealer:
+    def prepare(self, randomness: Randomness, *, now: datetime | None = None) -> Sealer:
         """Create the directory and the keys at the first start only; return the sealer."""
         try:
             self.path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
@@ -68,7 +69,7 @@ class DataDirectory:
             remedy = f"restore {self.keys} from its backup, because the stored secrets cannot be opened without it"
             raise Invalid("--data", f"{self.path} holds a store without its keys", remedy=remedy)
         self.check_store()
-        return Sealer(create_keyring_file(self.keys, randomness))
+        return Sealer(create_keyring_file(self.keys, randomness, now=now))
 
     def check_store(self) -> None:
         """Raise Invalid, StoreTooOld or StoreTooNew unless the store can be used; an empty one only if it is new."""
@@ -91,6 +92,11 @@ class DataDirectory:
     def sealer(self) -> Sealer:
         """Return a sealer with the existing keys; raise NotFound or Invalid if they cannot be read."""
         return Sealer(load_keyring(self.keys))
+
+    def check_keys(self, sealer: Sealer) -> None:
+        """Raise Unusable if the keys were rotated since a sealer was made. Call it while the store is locked."""
+        if load_keyring(self.keys).current.id != sealer.current_id:
+            raise Unusable(f"The keys {self.keys} were rotated during the start: run the command again.")
 
     @contextmanager
     def announced(self, url: str, pid: int, *, metrics: str = "") -> Iterator[None]:

@@ -270,9 +270,10 @@ def _server(ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Moun
 async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, _Listeners]]:
     randomness = SystemRandomness()
     data = DataDirectory(settings.data)
-    sealer = data.prepare(randomness)
+    sealer = data.prepare(randomness, now=SystemClock().now())
     store = open_store(data.store, kinds, sealer)
     try:
+        data.check_keys(sealer)
         with _listening(settings) as listeners, _announced(data, listeners):
             metrics = process_registry(store)
             yield (

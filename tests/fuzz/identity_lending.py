@@ -65,8 +65,9 @@ class IdentityLending(Lender):
             return {**body, **self._forms[operation]()}
         if operation == "create_operator_token":
             return {**body, "request": self._target.sealed()}
-        if operation == "create_password_link":
-            return {**body, "subject": "root@remuda.test"}
+        if operation in {"create_password_link", "create_suspension"}:
+            is_link = operation == "create_password_link"
+            return {**body, "subject": "root@remuda.test" if is_link else self._target.person()}
         spec = body.get("spec")
         if isinstance(spec, dict):
             return {**body, "spec": {**spec, **self._spec(operation, spec)}}

@@ -71,6 +71,10 @@ class IdentityTarget:
 
     def make(self, thing: str) -> str:
         """Make something that a path can be about, and return its id."""
+        if thing == "suspensionID":
+            made = self.call("POST", "/api/v1/suspensions", {"subject": self.person()})
+            assert made.status_code == 201, made.text
+            return str(made.json()["id"])
         name, inside = f"lent{next(self._counter)}", f"{ORGANIZATIONS}/{self.setup.organization}"
         makers: dict[str, tuple[str, Any]] = {
             "organizationID": (ORGANIZATIONS, {"organizationType": "adhoc"}),

@@ -12,11 +12,11 @@ from remuda.kernel.sealing import (
     Keyring,
     Sealer,
     SealingKey,
-    add_previous_keys,
     create_keyring_file,
     load_keyring,
     remove_previous_keys,
     rotate_keyring_file,
+    write_keyring_file,
 )
 from remuda.kernel.secrets import Secret
 
@@ -183,9 +183,11 @@ def test_the_current_key_is_never_removed(tmp_path: Path) -> None:
 
 def test_keys_of_another_file_open_and_do_not_seal(tmp_path: Path) -> None:
     ours, theirs = (create_keyring_file(tmp_path / name, RANDOMNESS) for name in "ab")
-    joined = add_previous_keys(tmp_path / "a", theirs)
+    joined = ours.with_previous(theirs)
+    write_keyring_file(tmp_path / "a", joined)
+    assert load_keyring(tmp_path / "a") == joined
     assert joined.keys == (ours.current, theirs.current)
-    assert load_keyring(tmp_path / "a").root == ours.root
-    assert add_previous_keys(tmp_path / "a", theirs) == joined
+    assert joined.root == ours.root
+    assert joined.with_previous(theirs) == joined
     with pytest.raises(Invalid, match="two keys with the id"):
-        add_previous_keys(tmp_path / "a", Keyring(SealingKey(theirs.current.id, b"x" * 32)))
+        joined.with_previous(Keyring(SealingKey(theirs.current.id, b"x" * 32)))

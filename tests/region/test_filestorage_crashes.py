@@ -28,6 +28,7 @@ from tests.kit.region.resource_api import make_region
 from tests.kit.region.storage import HOME, TENANT, StorageEnvironment, open_storage
 from tests.kit.simulation.platter import Keep
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import SEALER
 
 STEPS, FIRST_DELETE = 7, 5
 ILLS = {
@@ -142,7 +143,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
     async def scenario(world: World) -> None:
         catalogue = without_delays(load_catalogues()["sim-north"])
         identity = MemoryIdentity({HOME}, limits={"filestorage": 20 * GIB, "loadbalancers": 1, "publicips": 1})
-        cloud = open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness)
+        cloud = open_cloud(None, catalogue, clock=world.clock, sealer=SEALER, randomness=world.randomness)
         async with open_storage(world, identity, cloud, at_work=True) as region_storage:
             await make_region(region_storage.store)
             await region_storage.keeper.sync()

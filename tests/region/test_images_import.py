@@ -77,7 +77,9 @@ async def import_host(
     clock, randomness = SystemClock(), SystemRandomness()
     world = cast("World", SimpleNamespace(clock=clock, randomness=randomness))
     store = open_store(tmp_path / "remuda.db", Registry(registry().kinds, limits=limits), SEALER)
-    cloud = open_cloud(None, without_delays(catalogues()["sim-north"]), clock=clock, randomness=randomness)
+    cloud = open_cloud(
+        None, without_delays(catalogues()["sim-north"]), clock=clock, sealer=SEALER, randomness=randomness
+    )
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     source = GuardedFetcher(resolve=names or Names({}), reach=reach, timeouts=FetchTimeouts(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=ImageLimits(max_bytes=1_000_000))

@@ -25,6 +25,7 @@ from tests.kit.region.servers import (
     update,
     wanted,
 )
+from tests.kit.simulation.store import SEALER
 
 
 async def _health(region_servers: ServersEnvironment, server: str) -> str:
@@ -246,7 +247,7 @@ async def test_user_data_and_authority_reach_the_cloud(region_servers: ServersEn
     server = await region_servers.make_server(network, userData=data, sshCertificateAuthorityId=authority)
     await region_servers.rest()
     spec = region_servers.cloud.operator._states.record(
-        region_servers.cloud.operator.find(server)
+        region_servers.cloud.operator.find(server), SEALER
     ).spec  # what the cloud was sent
     assert b"touch /tmp/seen" in spec.user_data
     assert b"unikorn-ssh-certificate-authority" in spec.user_data

@@ -140,7 +140,7 @@ async def _simulated(process: ProcessPorts, catalogue: SimCatalogue, url: str, s
     path = process.data.clouds / f"{catalogue.name}.db"
     if catalogue.console_url == DEFAULT_CONSOLE_URL:
         catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
-    cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness)
+    cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness, sealer=process.sealer)
     stack.push_async_callback(cloud.stop)
     await cloud.start()
     return cloud

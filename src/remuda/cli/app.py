@@ -58,6 +58,11 @@ OPERATOR_COMMANDS: Final[Sequence[str]] = (
 )
 OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
+    "keys": ("List and rotate the keys that seal secrets.", [f"keys:{each}" for each in ("list", "rotate", "remove")]),
+    "user": (
+        "Suspend and resume users of the whole system.",
+        ("user_suspension:suspend", "user_suspension:resume", "user_suspension:suspended"),
+    ),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
     "sim": (
         "List and disrupt servers of simulated clouds.",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args, get_ty
 
 import msgspec
 
+from remuda.access.principal import Context
 from remuda.clients.watch import LocalWatch, RemoteWatch, WatchMessage, item_reader
 from remuda.http.invocation import service_for
 from remuda.http.responses import Collection, Rendered, Viewed
@@ -124,7 +125,8 @@ def _with_result(call: Method, route: AnyRoute) -> Method:
         result = await call(*arguments, **keywords)
         match result:
             case Resource() if view is not None:
-                return view.read(result)
+                context: Context = arguments[0] if arguments else keywords["context"]
+                return view.of(context.principal, result).read(result)
             case Viewed():
                 return result.schema()
             case Rendered():

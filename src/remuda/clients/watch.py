@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.delegation import ServicePrincipal
-from remuda.http.responses import Collection
+from remuda.http.responses import Collection, EtagView
 from remuda.http.routes import AnyRoute
 from remuda.http.watch import visible_change
 from remuda.kernel.backoff import Backoff
@@ -143,6 +143,7 @@ class RemoteWatch:
 
 def item_reader(collection: Collection[Any, Any], decode: Callable[[bytes], Any]) -> Callable[[Any], Any]:
     """Return the function that converts a stored object of a collection into its schema."""
-    view = collection.view
-    read = getattr(view, "read", None)
-    return read if read is not None else lambda resource: decode(view(resource))
+    if isinstance(collection.view, EtagView):
+        view, reader = collection.view, collection.reader
+        return lambda resource: view.of(reader, resource).read(resource)
+    return lambda resource: decode(collection.view(resource))

@@ -26,7 +26,7 @@ from remuda.http.cors import Cors
 from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
 from remuda.http.endpoints import Endpoint
-from remuda.http.errors import NO_CACHE
+from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.pagination import Cursors, PageTokens, list_response
@@ -137,7 +137,7 @@ async def collection_response(
         response = await run_with_timeout(
             ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports)
         )
-    return response.with_headers(NO_CACHE)
+    return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
 
 
 async def _list(

@@ -20,6 +20,7 @@ from remuda.kernel.secrets import reveal
 
 _EMPTY = (NO_CACHE,)
 _FILLED = (JSON, NO_CACHE)
+_SECRET = (JSON, NO_STORE[0])
 _VARIES: Header = (b"vary", b"authorization")
 
 
@@ -115,7 +116,8 @@ class Endpoint:
         if isinstance(result, Viewed):
             result = result.rendered()
         if isinstance(result, Rendered):
-            return Response(self._success, result.body, (*self._filled, *_rendered_headers(result)))
+            headers = _SECRET if result.has_secret else self._filled
+            return Response(self._success, result.body, (*headers, *_rendered_headers(result)))
         return Response(self._success, self._encode(result), self._filled)
 
     def _render_or_redirect(self, result: Any) -> Response:
@@ -141,7 +143,7 @@ def _index_of(route: AnyRoute, name: str) -> int | None:
 def _headers(route: AnyRoute) -> tuple[Header, ...]:
     """Return the headers of a response; one with a secret must not be cached."""
     if route.has_secret:
-        return (JSON, NO_STORE[0])
+        return _SECRET
     return (JSON, (b"cache-control", b"private, max-age=%d" % route.max_age_s), _VARIES) if route.max_age_s else _FILLED
 
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any
 
-from remuda.http.responses import Viewed, split_etag
+from remuda.http.responses import EtagView, Viewed, split_etag
 from remuda.http.routes import AnyRoute, Call, Table
 from remuda.http.signatures import Arguments, Method, returns_nothing
 from remuda.store.objects import Resource
@@ -108,21 +108,23 @@ def _without_result(call: Invocation) -> Invocation:
     return invoke
 
 
-def _viewed(call: Invocation, view: Any) -> Invocation:
+def _viewed(call: Invocation, view: EtagView[Any, Any]) -> Invocation:
     async def invoke(values: Call[Any, Any, Any]) -> Any:
         result = await call(values)
-        return Viewed(view, result) if isinstance(result, Resource) else result
+        return Viewed(view.of(values.context.principal, result), result) if isinstance(result, Resource) else result
 
     return invoke
 
 
-def _read_view(call: Invocation, store: Any, view: Any) -> Invocation:
+def _read_view(call: Invocation, store: Any, view: EtagView[Any, Any]) -> Invocation:
     """Return an invocation that responds with the bytes that the store caches of what the method found."""
 
     async def invoke(values: Call[Any, Any, Any]) -> Any:
         result = await call(values)
         if not isinstance(result, Resource):
             return result
-        return split_etag(await store.get_view(type(result), result.name, view))
+        shown = view.of(values.context.principal, result)
+        rendered = await store.get_view(type(result), result.name, shown)
+        return split_etag(rendered, has_secret=shown.shows_secret(result))
 
     return invoke

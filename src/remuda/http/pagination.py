@@ -175,18 +175,18 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
 
     The rendered bytes are shared by many readers. Removing ETags copies them, so do it for few at a time.
     """
-    store, kind, view, visible = collection.store, collection.kind, collection.view, collection.visible
+    store, kind, visible = collection.store, collection.kind, collection.visible
     labels, index = collection.labels, collection.index
-    if visible is None:
-        return await store.list_views(kind, view, labels=labels, index=index, limit=limit, after=after)
+    if visible is None and not collection.has_secret:
+        return await store.list_views(kind, collection.view, labels=labels, index=index, limit=limit, after=after)
     found = await store.list(kind, labels=labels, index=index, limit=limit, after=after)
     items = []
     for number, resource in enumerate(found.items):
         if number % _STREAMED == 0:
             await yield_to_loop()
-        if visible(resource):
+        if visible is None or visible(resource):
             try:
-                items.append(await store.get_view(kind, resource.name, view))
+                items.append(await store.get_view(kind, resource.name, collection.view_of(resource)))
             except NotFound:
                 continue  # it was deleted while the list was read
     return Page(items, found.version, found.next)

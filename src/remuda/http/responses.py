@@ -6,6 +6,9 @@ would mean the same.
 
 An `EtagView` renders an object's JSON with its ETag in front, at a fixed width. The store caches both together, so a
 cached GET computes no hash, and a list uses the same bytes and drops the ETags. `split_etag` separates them.
+
+A `GuardedView` shows a part of an object only to readers with a further permission. It is two views, and each reader
+gets one of them. The ETag of the other one does not depend on the hidden part: otherwise guesses could be compared.
 """
 
 import asyncio
@@ -18,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from remuda.access.principal import Context
+from remuda.access.principal import Context, Principal
 from remuda.http.asgi import Receive, Send
 from remuda.kernel.encoding import canonical_json
 from remuda.kernel.errors import PreconditionFailed
@@ -132,6 +135,8 @@ class Rendered(msgspec.Struct, Generic[ResponseT], frozen=True):
     body: bytes
     etag: str | None = None
     headers: Mapping[str, str] = {}
+    has_secret: bool = False
+    """Whether it must not be stored by anyone on its way (`no-store`)."""
 
 
 class OtherResponse(msgspec.Struct, Generic[ResponseT], frozen=True):
@@ -174,6 +179,17 @@ class Collection(Generic[ResourceT, ResponseT]):
     """Whether the caller may see an object. None if the labels already decide it, which lets a list be served from the
     cache. A watch notices a change of visibility only if the labels or a declared index changed too, so this must
     depend on nothing else."""
+    reader: Principal | None = None
+    """The reader, if the view is guarded; without one, all objects are shown without their guarded parts."""
+
+    def view_of(self, resource: ResourceT) -> View[ResourceT]:
+        """Return the view of an object for the reader."""
+        return self.view.of(self.reader, resource) if isinstance(self.view, GuardedView) else self.view
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether a response may contain guarded parts."""
+        return isinstance(self.view, GuardedView)
 
 
 _DIGITS = 32
@@ -201,6 +217,48 @@ class EtagView(Generic[ResourceT, ResponseT]):
     def __call__(self, resource: ResourceT) -> bytes:
         return etag_of(resource.uid, self.writable(resource)).encode() + msgspec.json.encode(self.read(resource))
 
+    def of(self, reader: Principal | None, resource: ResourceT) -> "EtagView[ResourceT, ResponseT]":  # noqa: ARG002  see GuardedView
+        """Return the view of an object for a reader: the same for all."""
+        return self
+
+    def shows_secret(self, resource: ResourceT) -> bool:  # noqa: ARG002  see GuardedView
+        """Return whether the view shows a guarded part of an object."""
+        return False
+
+
+class _WholeView(EtagView[ResourceT, ResponseT]):
+    """The view of a guarded object for readers who may see all of it."""
+
+    __slots__ = ("_hidden",)
+
+    def __init__(self, view: EtagView[ResourceT, ResponseT], hidden: Callable[[ResourceT], ResourceT]) -> None:
+        super().__init__(view.read, view.writable)
+        self._hidden = hidden
+
+    def shows_secret(self, resource: ResourceT) -> bool:
+        return self._hidden(resource) is not resource
+
+
+class GuardedView(EtagView[ResourceT, ResponseT]):
+    """Two views of an object, of which each reader gets one. By itself it shows no guarded part."""
+
+    __slots__ = ("_is_shown", "_whole")
+
+    def __init__(
+        self,
+        whole: EtagView[ResourceT, ResponseT],
+        *,
+        hidden: Callable[[ResourceT], ResourceT],
+        is_shown: Callable[[Principal, ResourceT], bool],
+    ) -> None:
+        """Take as `hidden` the function that returns an object without its guarded part: the same if it has none."""
+        super().__init__(lambda found: whole.read(hidden(found)), lambda found: whole.writable(hidden(found)))
+        self._whole, self._is_shown = _WholeView(whole, hidden), is_shown
+
+    def of(self, reader: Principal | None, resource: ResourceT) -> EtagView[ResourceT, ResponseT]:
+        """Return the view of an object for a reader."""
+        return self._whole if reader is not None and self._is_shown(reader, resource) else self
+
 
 def etag_view(
     read: Callable[[ResourceT], ResponseT], writable: Callable[[ResourceT], msgspec.Struct]
@@ -219,11 +277,11 @@ class Viewed(msgspec.Struct, Generic[ResponseT], frozen=True):
         return self.view.read(self.resource)
 
     def rendered(self) -> Rendered[ResponseT]:
-        return split_etag(self.view(self.resource))
+        return split_etag(self.view(self.resource), has_secret=self.view.shows_secret(self.resource))
 
 
-def split_etag(rendered: bytes) -> Rendered[Any]:
-    return Rendered(rendered[_WIDTH:], etag=rendered[:_WIDTH].decode())
+def split_etag(rendered: bytes, *, has_secret: bool = False) -> Rendered[Any]:
+    return Rendered(rendered[_WIDTH:], etag=rendered[:_WIDTH].decode(), has_secret=has_secret)
 
 
 def without_etag(view: View[Any], rendered: bytes) -> bytes:

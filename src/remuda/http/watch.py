@@ -315,7 +315,7 @@ class _Stream:
             return None
         self._sent = change.version
         kind, resource = visible
-        view = self._collection.view
+        view = self._collection.view_of(resource)
         return sse_event(kind, without_etag(view, view(resource)), cursor=self._cursors.write(change.version))
 
 

@@ -44,6 +44,8 @@ from remuda.identity.rbac.revocation_feed import HEARTBEAT_S
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.suspensions import routes as suspensions
+from remuda.identity.suspensions.service import Suspensions
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
@@ -85,6 +87,7 @@ TABLE = Table(
         *login.ROUTES,
         *quotas.ROUTES,
         *auditing.ROUTES,
+        *suspensions.ROUTES,
         *operator.ROUTES,
     ],
 )
@@ -113,6 +116,7 @@ class IdentityServices:
     limits: QuotaLimits
     allocations: Allocations
     audit: AuditLog
+    suspensions: Suspensions
     operator_tokens: OperatorTokens
 
 
@@ -324,6 +328,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             limits=QuotaLimits(store=store, ledger=self.ledger),
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             audit=AuditLog(log=ports.log, sealer=ports.sealer),
+            suspensions=Suspensions(store=store, clock=clock, logins=login.account.logins),
             operator_tokens=OperatorTokens(
                 store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens
             ),

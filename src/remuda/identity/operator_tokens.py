@@ -144,7 +144,7 @@ class OperatorTokens:
             remedy = "use the e-mail address or the id of an existing user"
             raise Invalid("the subject", f"{subject!r} is not a user", remedy=remedy)
         if not user.is_active:
-            raise Invalid("the subject", f"{subject!r} is {user.spec.state}", remedy="name an active user")
+            raise Invalid("the subject", f"{subject!r} is {user.effective_state}", remedy="name an active user")
         return user
 
     async def _audited(self, request: OperatorRequest, user: User, trace_id: str) -> Sequence[Record]:

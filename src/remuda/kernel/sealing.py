@@ -130,9 +130,10 @@ class Sealer:
         """Return the 32 bytes of a key for one other purpose. They stay the same when the sealing keys are rotated."""
         return _derive(self._root, purpose=f"remuda derived key v1 {purpose}".encode())
 
-    def is_current(self, sealed: str) -> bool:
-        """Return whether a text was sealed with the current key."""
-        return sealed.startswith(f"sealed:v1:{self._current_id}:")
+    @property
+    def current_id(self) -> str:
+        """Id of the key that seals."""
+        return self._current_id
 
 
 class _Cipher:
@@ -202,9 +203,10 @@ def remove_previous_keys(path: Path, ids: Collection[str]) -> Keyring:
     return _change_file(path, lambda keyring: keyring.without(ids))
 
 
-def add_previous_keys(path: Path, other: Keyring) -> Keyring:
-    """Add the keys of another keyring, such as that of a backup, as previous ones."""
-    return _change_file(path, lambda keyring: keyring.with_previous(other))
+def write_keyring_file(path: Path, keyring: Keyring) -> None:
+    """Replace the file by one with these keys."""
+    with _directory_lock(path):
+        _replace(path, keyring)
 
 
 def _change_file(path: Path, change: Callable[[Keyring], Keyring]) -> Keyring:

@@ -29,6 +29,11 @@ def require_for(principal: Principal, permission: Permission, found: Resource) -
     require_for_object(principal, permission, *where, kind=type(found).__name__, name=found.name)
 
 
+def is_allowed_for(principal: Principal, permission: Permission, found: Resource) -> bool:
+    """Return whether the permission is granted in the project of an object."""
+    return is_allowed_in_project(principal, permission, organization_of(found), project_of(found))
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """The filters of a query."""
@@ -50,7 +55,7 @@ class Filters:
         def is_visible(resource: ResourceT) -> bool:
             labels = resource.metadata.labels
             return (
-                is_allowed_in_project(principal, permission, organization_of(resource), project_of(resource))
+                is_allowed_for(principal, permission, resource)
                 and all(labels.get(label) in values for label, values in several.items())
                 and all(selector.matches(tags_of(resource)) for selector in self.tags)
             )

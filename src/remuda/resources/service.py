@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from remuda.access.checks import require_in_organization, require_new_in_project
@@ -82,7 +83,7 @@ class ResourceService(Generic[ResourceT, ReadT]):
                 self.store,
                 context,
                 found,
-                self.view.writable(found),
+                self.writable(context, found),
                 self.audit(context, found),
                 check=lambda: self.check_deletion(found),
                 unused=self.is_kept_in_use,
@@ -136,7 +137,11 @@ class ResourceService(Generic[ResourceT, ReadT]):
 
     def check_if_match(self, context: Context, found: ResourceT) -> None:
         """Raise PreconditionFailed unless an object has the caller's If-Match, if there is one."""
-        check_state(context, found, self.view.writable(found))
+        check_state(context, found, self.writable(context, found))
+
+    def writable(self, context: Context, found: ResourceT) -> msgspec.Struct:
+        """Return what determines the ETag of an object that the caller reads."""
+        return self.view.of(context.principal, found).writable(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +206,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
             store=self.store,
             kind=self.kind.type,
             view=self.view,
+            reader=context.principal,
             labels=filters.labels(),
             visible=lambda found: self.is_shown(found) and is_match(found),
         )

@@ -1,5 +1,6 @@
 """Resealing: rewriting secrets with the current key after a key rotation."""
 
+import asyncio
 from contextlib import suppress
 
 from remuda.kernel.errors import Conflict, NotFound
@@ -20,8 +21,7 @@ async def reseal(store: Store) -> int:
         after: str | None = None
         while kind.has_secrets:
             page = await store.list(kind.type, limit=_PAGE, after=after)
-            for resource in page.items:
-                written += await _reseal(store, resource)
+            written += sum(await asyncio.gather(*(_reseal(store, resource) for resource in page.items)))
             after = page.next
             if after is None:
                 break

@@ -22,6 +22,7 @@ from remuda.providers.simulated.faults import Delay, Latency
 from remuda.providers.simulated.provider import open_cloud
 from tests.kit.providers.conformance import Bench
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import SEALER
 
 Scenario = Callable[[Bench], Awaitable[None]]
 
@@ -86,7 +87,7 @@ class Simulated:
         simulate(in_world, seeds=3)
 
     async def _run(self, scenario: Scenario, path: Path | None, clock: Clock, randomness: Randomness) -> None:
-        cloud = open_cloud(path, self.catalogue, clock=clock, randomness=randomness)
+        cloud = open_cloud(path, self.catalogue, clock=clock, sealer=SEALER, randomness=randomness)
         await cloud.start()
         try:
             provider = through_calls(cloud.provider, clock, randomness) if self.is_called else cloud.provider

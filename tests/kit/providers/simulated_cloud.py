@@ -16,6 +16,7 @@ from tests.kit.providers.candidates import CPU, DEBIAN, UBUNTU
 from tests.kit.providers.conformance import Bench
 from tests.kit.simulation.faults import FaultMenu
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import SEALER
 
 USUAL = load_catalogues()["sim-north"]
 METAL = "a1f0c0de-0005-4000-8000-000000000005"
@@ -56,7 +57,7 @@ def bench_of(cloud: SimulatedCloud, clock: Clock) -> Bench:
 
 def on_file(path: Path, clock: Clock, randomness: Randomness, catalogue: SimCatalogue = PROMPT) -> SimulatedCloud:
     """Open a cloud on a file whose answers do not wait for the disk, which a simulated loop has no thread for."""
-    return open_cloud(path, catalogue, clock=clock, randomness=randomness, is_durable=False)
+    return open_cloud(path, catalogue, clock=clock, sealer=SEALER, randomness=randomness, is_durable=False)
 
 
 def in_cloud(
@@ -71,7 +72,9 @@ def in_cloud(
 
     async def scenario(world: World) -> None:
         faults = None if rates is None else world.faults
-        cloud = open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness, faults=faults, **options)
+        cloud = open_cloud(
+            None, catalogue, clock=world.clock, sealer=SEALER, randomness=world.randomness, faults=faults, **options
+        )
         await cloud.start()
         try:
             await act(Scene(world, cloud, bench_of(cloud, world.clock)))

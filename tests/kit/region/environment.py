@@ -186,6 +186,7 @@ async def region_environment(
                 None if directory is None else directory / f"{name}.db",
                 without_delays(catalogue) if is_instant else catalogue,
                 clock=clock,
+                sealer=SEALER,
                 randomness=randomness,
             )
             for name, catalogue in offered.items()

@@ -53,7 +53,7 @@ from tests.kit.region.resource_api import (
 )
 from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
-from tests.kit.simulation.store import open_simulated
+from tests.kit.simulation.store import SEALER, open_simulated
 
 __all__ = [
     "ABSENT",
@@ -218,7 +218,7 @@ async def open_networks(
 def simulated_cloud(world: World, **settings: Any) -> SimulatedCloud:
     """Return a cloud in memory that does everything at once, and whatever else the settings say."""
     catalogue = without_delays(catalogues()["sim-north"])
-    return open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness, **settings)
+    return open_cloud(None, catalogue, clock=world.clock, sealer=SEALER, randomness=world.randomness, **settings)
 
 
 def run_networks(

@@ -79,7 +79,7 @@ from tests.kit.region.resource_api import (
 )
 from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
-from tests.kit.simulation.store import open_simulated
+from tests.kit.simulation.store import SEALER, open_simulated
 
 PERMISSIONS = (
     "region:networks:v2 CRUD, region:securitygroups:v2 CRUD, region:sshcertificateauthorities:v2 CRD, "
@@ -331,7 +331,9 @@ def servers_cloud(
     """Return a cloud in memory whose faults are those of the world."""
     offered: SimCatalogue = replace(catalogues()["sim-north"], **catalogue)
     offered = without_delays(offered) if is_instant else offered
-    return open_cloud(None, offered, clock=world.clock, randomness=world.randomness, faults=world.faults, bounds=bounds)
+    return open_cloud(
+        None, offered, clock=world.clock, sealer=SEALER, randomness=world.randomness, faults=world.faults, bounds=bounds
+    )
 
 
 def identity_of_project() -> MemoryIdentity:

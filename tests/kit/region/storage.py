@@ -58,7 +58,7 @@ from tests.kit.region.resource_api import (
 )
 from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World, simulate
-from tests.kit.simulation.store import open_simulated
+from tests.kit.simulation.store import SEALER, open_simulated
 
 __all__ = [
     "ABSENT",
@@ -232,6 +232,7 @@ def run_storage(
             None,
             without_delays(offered) if is_instant else offered,
             clock=world.clock,
+            sealer=SEALER,
             randomness=world.randomness,
             faults=world.faults if rates else None,
         )

@@ -237,6 +237,7 @@ class RegionSystem:
             None,
             catalogue,
             clock=machine.clock,
+            sealer=SEALER,
             randomness=machine.randomness,
             faults=machine.faults,
             bounds=BOUNDS,

@@ -19,6 +19,7 @@ from tests.kit.environment import options
 from tests.kit.providers.conformance import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
 from tests.kit.providers.simulated_cloud import PROMPT, USUAL, Scene, bench_of
 from tests.kit.simulation.runner import World, simulate
+from tests.kit.simulation.store import SEALER
 
 SERVER = handle_of_server()
 SLOWLY = USUAL
@@ -186,7 +187,7 @@ RATES = {f"cloud.{fault}": 0.15 for fault in FAULTS}
 
 async def busy_life(world: World) -> list[str]:
     """Make, change and remove things under every fault, as somebody who only tries again; return all that was seen."""
-    cloud = open_cloud(None, SLOWLY, clock=world.clock, randomness=world.randomness, faults=world.faults)
+    cloud = open_cloud(None, SLOWLY, clock=world.clock, sealer=SEALER, randomness=world.randomness, faults=world.faults)
     await cloud.start()
     world.invariants.append(lambda: check_books(cloud))
     bench, seen = bench_of(cloud, world.clock), list[str]()

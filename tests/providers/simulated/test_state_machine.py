@@ -25,6 +25,7 @@ from tests.kit.providers.simulated_cloud import (
     with_capacity,
 )
 from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import SEALER
 
 SERVER = handle_of_server()
 
@@ -332,7 +333,7 @@ class Hasty:
 async def test_a_server_that_has_come_up_is_told_of_even_if_the_timer_rang_too_early(world: World) -> None:
     clock = Hasty(world.clock)
     jittery = replace(PROMPT, times=USUAL.times)
-    cloud = open_cloud(None, jittery, clock=clock, randomness=world.randomness)
+    cloud = open_cloud(None, jittery, clock=clock, sealer=SEALER, randomness=world.randomness)
     await cloud.start()
     bench = bench_of(cloud, clock)
     assert cloud.provider.servers is not None

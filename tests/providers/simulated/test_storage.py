@@ -32,18 +32,19 @@ from tests.kit.environment import options
 from tests.kit.providers.conformance import NETWORK, everything, handle_of_port, handle_of_server, port_spec
 from tests.kit.providers.simulated_cloud import USUAL, Scene, bench_of, on_file
 from tests.kit.simulation.runner import World
+from tests.kit.simulation.store import SEALER
 
 QUICK = without_delays(USUAL)
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     path, clock = tmp_path / "clouds" / "sim-north.db", SystemClock()
-    first = open_cloud(path, QUICK, clock=clock, randomness=SystemRandomness())
+    first = open_cloud(path, QUICK, clock=clock, sealer=SEALER, randomness=SystemRandomness())
     bench = bench_of(first, clock)
     made = await bench.server(1)
     port = await bench.port(2, is_public=True)
     await first.stop()
-    second = open_cloud(path, QUICK, clock=clock, randomness=SystemRandomness())
+    second = open_cloud(path, QUICK, clock=clock, sealer=SEALER, randomness=SystemRandomness())
     servers, ports = second.provider.servers, second.provider.ports
     assert servers is not None
     assert ports is not None
@@ -55,12 +56,12 @@ async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
 
 async def test_a_killed_process_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     path, clock = tmp_path / "cloud.db", SystemClock()
-    killed = open_cloud(path, QUICK, clock=clock, randomness=SystemRandomness())
+    killed = open_cloud(path, QUICK, clock=clock, sealer=SEALER, randomness=SystemRandomness())
     await bench_of(killed, clock).server()
     kept = tmp_path / "kept.db"
     for suffix in ("", "-wal"):
         kept.with_name(kept.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
-    found = open_cloud(kept, QUICK, clock=clock, randomness=SystemRandomness())
+    found = open_cloud(kept, QUICK, clock=clock, sealer=SEALER, randomness=SystemRandomness())
     assert found.provider.servers is not None
     assert len(await everything(found.provider.servers.server_versions())) == 1
     await found.stop()
@@ -103,7 +104,9 @@ async def test_a_cloud_that_takes_time_waits_for_its_disk_and_an_instant_one_doe
     synced: list[int] = []
     monkeypatch.setattr(DiskSync.__init__, "__kwdefaults__", {"sync": synced.append})
     for number, catalogue in enumerate((QUICK, USUAL)):
-        cloud = open_cloud(tmp_path / f"{number}.db", catalogue, clock=SystemClock(), randomness=SystemRandomness())
+        cloud = open_cloud(
+            tmp_path / f"{number}.db", catalogue, clock=SystemClock(), sealer=SEALER, randomness=SystemRandomness()
+        )
         await bench_of(cloud, SystemClock()).tenancy()
         await cloud.stop()
         assert len(synced) == number
@@ -179,7 +182,7 @@ async def test_two_processes_on_one_file_hear_of_what_the_other_does_and_of_what
 
 async def test_what_another_process_did_is_told_with_the_next_change_of_ones_own(tmp_path: Path) -> None:
     path, clock = tmp_path / "cloud.db", SystemClock()
-    cloud = open_cloud(path, QUICK, clock=clock, randomness=SystemRandomness())
+    cloud = open_cloud(path, QUICK, clock=clock, sealer=SEALER, randomness=SystemRandomness())
     bench = bench_of(cloud, clock)
     await bench.server()
     assert cloud.provider.events is not None

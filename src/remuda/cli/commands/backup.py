@@ -26,7 +26,7 @@ from remuda.identity.kinds.tokens import SigningKey
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, StoreDamaged, Unsealable
 from remuda.kernel.files import check_format, move_over, write_private
-from remuda.kernel.sealing import Sealer, load_keyring
+from remuda.kernel.sealing import Sealer, load_keyring, write_keyring_file
 from remuda.store.sqlite.backup import inspected
 from remuda.store.sqlite.file import take_lock
 from remuda.store.sqlite.store import open_store
@@ -240,13 +240,19 @@ def _set_aside(directory: DataDirectory) -> Path:
 
 
 def _take_keys(found: Path, directory: DataDirectory) -> None:
-    """Copy keys into the directory. Other keys in it are kept under another name."""
-    content = found.read_bytes()
-    if directory.keys.exists():
-        if directory.keys.read_bytes() == content:
-            return
-        _unused(directory.keys).hardlink_to(directory.keys)
-    write_private(directory.keys, content)
+    """Add the keys of the backup to those of the directory, whose clouds need theirs. The present file is kept.
+
+    If the directory belonged to another system, as its root shows, the keys of the backup come first.
+    """
+    if not directory.keys.exists():
+        write_private(directory.keys, found.read_bytes())
+        return
+    present, restored = load_keyring(directory.keys), load_keyring(found)
+    if {key.id for key in restored.keys} <= {key.id for key in present.keys} and present.root == restored.root:
+        return
+    _unused(directory.keys).hardlink_to(directory.keys)
+    first, second = (present, restored) if present.root == restored.root else (restored, present)
+    write_keyring_file(directory.keys, first.with_previous(second))
 
 
 def _unused(path: Path) -> Path:

@@ -27,9 +27,9 @@ from remuda.compute.instances.schema import (
     ProtectionWire,
 )
 from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceNetworking, InstanceSpec, Protection
-from remuda.compute.names import INCARNATION, INSTANCE_TAG, RESERVED
+from remuda.compute.names import INCARNATION, INSTANCE_TAG, RESERVED, permission
 from remuda.compute.plans.diff import changed_fields
-from remuda.http.responses import etag_view
+from remuda.http.responses import GuardedView, etag_view
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.fields import common_fields, conversion
@@ -62,6 +62,7 @@ from remuda.resources.metadata import (
     updated_tags,
     writable_metadata,
 )
+from remuda.resources.query import is_allowed_for
 from remuda.resources.schema import MetadataWrite, TagWire
 
 SCOPE = (ORGANIZATION, PROJECT, REGION, NETWORK, NAME)
@@ -283,7 +284,20 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
     )
 
 
-INSTANCE_VIEW = etag_view(read_instance, writable_instance)
+def without_user_data(instance: ComputeInstance) -> ComputeInstance:
+    if instance.spec.user_data is None:
+        return instance
+    return replace(instance, spec=replace(instance.spec, user_data=None))
+
+
+_UPDATE = permission("instances", "update")
+
+INSTANCE_VIEW = GuardedView(
+    etag_view(read_instance, writable_instance),
+    hidden=without_user_data,
+    is_shown=lambda reader, instance: is_allowed_for(reader, _UPDATE, instance),
+)
+"""Instances. Their user data often has secrets: it is shown to those who may update the instance."""
 
 
 _SURPLUS = "ReleasingQuota"

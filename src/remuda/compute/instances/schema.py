@@ -50,7 +50,8 @@ class InstanceSpecWire(Wire, frozen=True, kw_only=True):
     user_data: Annotated[
         str,
         msgspec.Meta(
-            description="Input of cloud-init at the first start of the instance, in base64; 64 KiB at most.",
+            description="Input of cloud-init at the first start of the instance, in base64; 64 KiB at most. It is "
+            "shown only to callers who may update the instance. An update without it removes it.",
             extra_json_schema={"format": "byte"},
         ),
     ] = ""

@@ -194,7 +194,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
                 self.store,
                 context,
                 found,
-                self.view.writable(found),
+                self.writable(context, found),
                 [*self.audit(context, found), event],
                 check=lambda: check_deletion_allowed(self.store, found),
                 if_unchanged=True,

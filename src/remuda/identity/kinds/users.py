@@ -77,6 +77,15 @@ class LastLogin(StoredStruct, frozen=True):
     last_authentication: datetime | None = None
 
 
+class Suspension(StoredStruct, frozen=True):
+    """Suspension of a person everywhere, by a platform administrator."""
+
+    since: datetime
+    by: str = ""
+    """Actor who suspended the person."""
+    reason: str = ""
+
+
 class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     """Spec of a user."""
 
@@ -86,6 +95,8 @@ class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     creators: tuple[str, ...] = ()
     """Operations that needed the user before one of them was done: the last to be rolled back removes it."""
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
+    suspension: Suspension | None = None
+    """While it is set, no credentials of this user are accepted, in any organization. Memberships keep their states."""
 
 
 class User(Resource, frozen=True):
@@ -96,7 +107,12 @@ class User(Resource, frozen=True):
     @property
     def is_active(self) -> bool:
         """Whether the user may log in and its sessions are valid."""
-        return self.spec.state == "active" and not self.is_deleting
+        return self.effective_state == "active" and not self.is_deleting
+
+    @property
+    def effective_state(self) -> UserState:
+        """The state with regard to a suspension."""
+        return self.spec.state if self.spec.suspension is None else "suspended"
 
 
 class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
@@ -220,8 +236,13 @@ class Role(Resource, frozen=True):
 
 
 USER = shared_kind(
-    User, "users", counted_in=PAYING_ORGANIZATION, columns={"Subject": ".spec.subject", "State": ".spec.state"}
+    User,
+    "users",
+    counted_in=PAYING_ORGANIZATION,
+    indexes=(Index(name="suspended", values=lambda user: [] if user.spec.suspension is None else ["yes"]),),
+    columns={"Subject": ".spec.subject", "State": ".spec.state"},
 )
+"""Users. Suspended ones are found by an index."""
 
 ORGANIZATION_USER = shared_kind(
     OrganizationUser,

@@ -184,7 +184,7 @@ class SimConsoles:
         tenancies: SimTenancies,
     ) -> None:
         self._storage, self._gateway, self._randomness = context.storage, context.gateway, context.randomness
-        self._catalogue = context.catalogue
+        self._catalogue, self._sealer = context.catalogue, context.sealer
         self._states, self._images, self._ports, self._tenancies = states, images, ports, tenancies
 
     async def open_console(self, handle: Handle) -> str:
@@ -221,7 +221,7 @@ class SimConsoles:
         return f"{self._catalogue.console_url}/{self._catalogue.name}/{server.id}?token={token}"
 
     def _console_lines(self, handle: Handle) -> list[str]:
-        record, now = self._states.record(handle), self._storage.now()
+        record, now = self._states.record(handle, self._sealer), self._storage.now()
         machine = self._machine(record)
         lines: list[str] = []
         for began, takes_s in record.boots:

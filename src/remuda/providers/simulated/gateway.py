@@ -18,6 +18,7 @@ import msgspec
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import NotFound
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.sealing import Sealer
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import EventSubject
 from remuda.providers.simulated.catalogue import SimCatalogue
@@ -277,6 +278,7 @@ class CloudContext:
     timers: Timers
     gateway: Gateway
     randomness: Randomness
+    sealer: Sealer
 
 
 encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode

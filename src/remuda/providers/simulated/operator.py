@@ -31,7 +31,7 @@ class Operator:
         return [self._states.get(Handle(*row)) for row in rows]
 
     def hostname(self, server: CloudServer) -> str:
-        return self._states.record(server.handle).spec.hostname
+        return self._states.hostname(server.handle)
 
     def stop(self, server: str) -> Handle:
         return self._enter(server, {"running"}, "stopped")

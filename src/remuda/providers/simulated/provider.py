@@ -13,6 +13,7 @@ from weakref import ref
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.sealing import Sealer
 from remuda.providers.contract.provider import CloudEvent, Provider
 from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.providers.simulated.console import SimConsoles
@@ -144,6 +145,7 @@ def open_cloud(
     *,
     clock: Clock,
     randomness: Randomness,
+    sealer: Sealer,
     faults: Faults | None = None,
     bounds: FaultBounds | None = None,
     latency: Latency | None = None,
@@ -152,7 +154,7 @@ def open_cloud(
     """Open or create a cloud on a file, or in memory without a path.
 
     Faults and latency are those of the catalogue unless others are given. If the cloud `is_durable`, responses wait for
-    the disk; by default it is if it is on a file and has latency anyway.
+    the disk; by default it is if it is on a file and has latency anyway. The sealer seals the user data of servers.
     """
     latency = catalogue.latency if latency is None else latency
     bounds = FaultBounds() if bounds is None else bounds
@@ -177,5 +179,7 @@ def open_cloud(
     )
     announcements = EventBroadcaster(faults)
     storage.after_commit = announcements.publish
-    context = CloudContext(catalogue=catalogue, storage=storage, timers=timers, gateway=gateway, randomness=randomness)
+    context = CloudContext(
+        catalogue=catalogue, storage=storage, timers=timers, gateway=gateway, randomness=randomness, sealer=sealer
+    )
     return SimulatedCloud(context, announcements, clock)

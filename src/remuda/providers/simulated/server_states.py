@@ -14,12 +14,14 @@ from typing import Any, Literal
 import msgspec
 
 from remuda.kernel.errors import NotFound
+from remuda.kernel.sealing import Sealer
 from remuda.providers.contract.catalogue import CloudFlavor
 from remuda.providers.contract.common import Handle, NoCapacity, Rejected
 from remuda.providers.contract.servers import CloudServer, CloudServerSpec, CloudServerState
 from remuda.providers.simulated.catalogue import SimCatalogue
 from remuda.providers.simulated.database import CloudDatabase, as_datetime
 from remuda.providers.simulated.gateway import encode
+from remuda.providers.simulated.server_documents import decode_hostname, decode_spec, encode_spec
 from remuda.providers.simulated.timers import Timers
 
 
@@ -82,7 +84,6 @@ _INSERT = (
     "boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _decode_boots = msgspec.msgpack.Decoder(tuple[Boot, ...]).decode
-_decode_spec = msgspec.msgpack.Decoder(CloudServerSpec).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +115,17 @@ class ServerStateMachine:
             raise NotFound("server", handle.name)
         return found
 
-    def record(self, handle: Handle) -> ServerRecord:
+    def hostname(self, handle: Handle) -> str:
+        """Return the host name of a server, or raise NotFound."""
+        return decode_hostname(self._document(self.get(handle))[0])
+
+    def record(self, handle: Handle, sealer: Sealer) -> ServerRecord:
         """Return a server with its spec and boots, or raise NotFound."""
         server = self.get(handle)
-        row = self._storage.row("SELECT document, boots FROM servers WHERE id = ?", (server.id,))
-        assert row is not None, "get found it"
-        return ServerRecord(server=server, spec=_decode_spec(row[0]), boots=_decode_boots(row[1]))
+        document, boots = self._document(server)
+        return ServerRecord(server=server, spec=decode_spec(document, server.id, sealer), boots=_decode_boots(boots))
 
-    def create(self, spec: CloudServerSpec, id_: str, *, queue_s: float, boot_s: float) -> CloudServer:
+    def create(self, spec: CloudServerSpec, id_: str, *, sealer: Sealer, queue_s: float, boot_s: float) -> CloudServer:
         """Create a server, on a host with capacity."""
         now, handle = self._storage.now(), spec.handle
         state, then, due = _initial_state(now, queue_s, boot_s)
@@ -134,7 +138,7 @@ class ServerStateMachine:
             (
                 *(handle.tenancy, handle.name, str(version), id_, state, then, due, now),
                 *(now if state == "running" else None, spec.flavor, spec.image, spec.port, host),
-                *(boot_s, encode(boots), encode(spec)),
+                *(boot_s, encode(boots), encode_spec(spec, id_, sealer)),
             ),
         )
         if due is not None:
@@ -168,11 +172,11 @@ class ServerStateMachine:
             "UPDATE servers SET image = ? WHERE tenancy = ? AND name = ?", (image, handle.tenancy, handle.name)
         )
 
-    def set_user_data(self, handle: Handle, user_data: bytes) -> None:
+    def set_user_data(self, handle: Handle, user_data: bytes, sealer: Sealer) -> None:
         """Change a server's user data, which its next first boot reads."""
-        record = self.record(handle)
-        spec = replace(record.spec, user_data=user_data)
-        self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (encode(spec), record.server.id))
+        record = self.record(handle, sealer)
+        document = encode_spec(replace(record.spec, user_data=user_data), record.server.id, sealer)
+        self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (document, record.server.id))
 
     def migrate(self, handle: Handle) -> str:
         """Move a server to another host; return the host's name, or raise NoCapacity."""
@@ -190,6 +194,12 @@ class ServerStateMachine:
         self._storage.run("DELETE FROM servers WHERE id = ?", (server.id,))
         self._storage.run("DELETE FROM consoles WHERE server = ?", (server.id,))
         self._hosts.release(server.flavor, server.host)
+
+    def _document(self, server: CloudServer) -> tuple[bytes, bytes]:
+        """Return the stored spec and boots of a server."""
+        row = self._storage.row("SELECT document, boots FROM servers WHERE id = ?", (server.id,))
+        assert row is not None, "it was found before"
+        return row[0], row[1]
 
     def _schedule(self, handle: Handle, state: Next, due: float) -> None:
         self._storage.run(

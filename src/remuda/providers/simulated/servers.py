@@ -24,6 +24,7 @@ class SimServers:
         self, context: CloudContext, *, states: ServerStateMachine, ports: SimPorts, images: SimImages
     ) -> None:
         self._storage, self._gateway, self._randomness = context.storage, context.gateway, context.randomness
+        self._sealer = context.sealer
         self._catalogue, self._times = context.catalogue, context.catalogue.times
         self._states, self._ports, self._images = states, ports, images
         self._gateway.stale_reads.readers["server"] = states.read
@@ -92,7 +93,9 @@ class SimServers:
             raise NotFound("flavor", desired.flavor)
         _check_fit(flavor, self._ready_image(desired.image), is_pinned=bool(desired.host))
         queue_s = self._times.queue_s if flavor.is_baremetal else 0.0
-        created = self._states.create(desired, random_id(self._randomness), queue_s=queue_s, boot_s=self._boot_s())
+        created = self._states.create(
+            desired, random_id(self._randomness), sealer=self._sealer, queue_s=queue_s, boot_s=self._boot_s()
+        )
         self._gateway.record_created("server", desired.handle)
         return created
 
@@ -124,7 +127,7 @@ class SimServers:
         self._states.transition(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
         self._states.set_image(handle, image)
         if user_data is not None:
-            self._states.set_user_data(handle, user_data)
+            self._states.set_user_data(handle, user_data, self._sealer)
         self._states.record_boot(handle, takes_s=self._times.rebuild_s, is_new=True)
 
     def _ready_image(self, image: str) -> CloudImage:

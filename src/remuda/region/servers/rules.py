@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import fields, replace
 
 from remuda.access.principal import Principal
-from remuda.http.responses import etag_view
+from remuda.http.responses import GuardedView, etag_view
 from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
 from remuda.kernel.fields import common_fields
 from remuda.kernel.ids import derived_id
@@ -23,6 +23,7 @@ from remuda.region.kinds.servers import (
     ServerSpec,
     drift_of,
 )
+from remuda.region.names import permission
 from remuda.region.networks.rules import child_metadata
 from remuda.region.servers.schema import (
     NetworkingWire,
@@ -39,6 +40,7 @@ from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import each_once
 from remuda.resources.ipv4 import find_prefix, hinted
 from remuda.resources.metadata import changed_metadata, new_tags, read_project_metadata, updated_tags, writable_metadata
+from remuda.resources.query import is_allowed_for
 from remuda.resources.tags import relabelled, tag_labels
 
 _AUTHORITY, _INJECTION, _USER_DATA = "ssh_certificate_authority_id", "ssh_injection", "user_data"
@@ -209,7 +211,18 @@ def _revision_of(server: Server) -> str:
     return f"{server.uid}.{server.metadata.generation}"
 
 
-SERVER_VIEW = etag_view(read_server, writable_server)
+def without_user_data(server: Server) -> Server:
+    return server if server.spec.user_data is None else replace(server, spec=replace(server.spec, user_data=None))
+
+
+_UPDATE = permission("servers", "update")
+
+SERVER_VIEW = GuardedView(
+    etag_view(read_server, writable_server),
+    hidden=without_user_data,
+    is_shown=lambda reader, server: is_allowed_for(reader, _UPDATE, server),
+)
+"""Servers. Their user data is shown to those who may update the server."""
 
 
 def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, operation: str, now: datetime) -> Server:

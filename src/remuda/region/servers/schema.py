@@ -35,7 +35,8 @@ class ServerSpecWire(Wire, frozen=True, kw_only=True):
     user_data: Annotated[
         str,
         msgspec.Meta(
-            description="User data for cloud-init at the first boot, in base64; at most 64 KiB.",
+            description="User data for cloud-init at the first boot, in base64; at most 64 KiB. It is shown only to "
+            "callers who may update the server. An update without it removes it.",
             extra_json_schema={"format": "byte"},
         ),
     ] = ""

@@ -74,6 +74,10 @@ def _client(values: Values) -> Any:
     return _named(values, redirectUris=["https://app.example.com/callback"])
 
 
+def _suspension(values: Values) -> Any:
+    return {"subject": f"{values['name']}@example.com", "reason": "the matrix"}
+
+
 def _link(_values: Values) -> Any:
     return {"subject": "member@example.com"}
 
@@ -165,6 +169,9 @@ OPERATING = (
     _row("DELETE", _CLIENT, "delete_oauth2_client", "oauth2providers", "delete", "everywhere", thing="clientID", success=204),
     _row("POST", f"{_CLIENT}/rotate", "rotate_oauth2_client", "oauth2providers", "update", "everywhere", thing="clientID"),
     _row("POST", "/api/v1/passwords", "create_password_link", "users", "update", "everywhere", success=201, body=_link),
+    _row("GET", "/api/v1/suspensions", "list_suspensions", "users", "read", "everywhere"),
+    _row("POST", "/api/v1/suspensions", "create_suspension", "users", "update", "everywhere", success=201, body=_suspension),
+    _row("DELETE", "/api/v1/suspensions/{suspensionID}", "delete_suspension", "users", "update", "everywhere", thing="suspensionID", success=204),
     _row("GET", f"{_ORGANIZATION}/audit", "list_audit", "organizations", "read"),
     _row("GET", "/api/v1/audit", "list_system_audit", "organizations", "read", "everywhere"),
 )

@@ -89,7 +89,8 @@ class IdentitySubject:
 
     async def _find(self, thing: str, scope: Scope) -> str:
         if (thing, scope) not in self._things:
-            self._things[thing, scope] = await self._make(thing, scope)
+            make = self._suspend if thing == "suspensionID" else self._make
+            self._things[thing, scope] = await make(thing, scope)
         return self._things[thing, scope]
 
     async def _make(self, thing: str, scope: Scope) -> str:
@@ -114,6 +115,10 @@ class IdentitySubject:
                 made = await self._post(path, {"metadata": {"name": name}, "spec": spec})
                 self._owners[made] = name
                 return made
+
+    async def _suspend(self, _thing: str, _scope: Scope) -> str:
+        body = {"subject": f"s{next(self._counter)}@example.com"}
+        return str(expect(await self.identity.client(self.identity.root).post("/api/v1/suspensions", body), 201)["id"])
 
     async def _post(self, path: str, body: Any) -> str:
         return str(expect(await self.identity.client(self.identity.root).post(path, body), 201)["metadata"]["id"])

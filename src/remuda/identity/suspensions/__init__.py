@@ -1,0 +1,1 @@
+"""Suspensions of persons everywhere, by platform administrators."""

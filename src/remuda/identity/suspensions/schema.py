@@ -1,0 +1,33 @@
+"""Requests and responses of suspensions."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from remuda.http.schema import Id, Parameters, Wire
+
+
+class SuspensionPath(Parameters, frozen=True, rename={"suspension": "suspensionID"}):
+    """Path of a suspension."""
+
+    suspension: Annotated[Id, msgspec.Meta(description="Id of the suspended user.")]
+
+
+class SuspensionWrite(Wire, frozen=True):
+    """Person to be suspended."""
+
+    subject: Annotated[str, msgspec.Meta(min_length=1, max_length=320, description="The person's e-mail address.")]
+    reason: Annotated[
+        str, msgspec.Meta(max_length=1024, description="Shown only to those who may read suspensions.")
+    ] = ""
+
+
+class SuspensionRead(Wire, frozen=True):
+    """A suspended person."""
+
+    id: Annotated[str, msgspec.Meta(description="Id of the user, which is global.")]
+    subject: str
+    since: datetime
+    by: Annotated[str, msgspec.Meta(description="Actor who suspended the person.")]
+    reason: str

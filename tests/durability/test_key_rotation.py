@@ -1,0 +1,231 @@
+"""Rotation of the sealing keys: everything that is stored is sealed again, at whatever point it is interrupted."""
+
+import asyncio
+import shutil
+import signal
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from remuda.app import registry
+from remuda.app.key_rotation import key_uses, remove, rotate
+from remuda.datadir import DataDirectory
+from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec, Password, PasswordSpec
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.errors import Invalid, Unusable
+from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.sealing import Sealer, load_keyring
+from remuda.kernel.secrets import Secret
+from remuda.providers.simulated.catalogue import without_delays
+from remuda.providers.simulated.provider import open_cloud
+from remuda.resources.conventions import ORGANIZATION
+from remuda.store.objects import Metadata
+from remuda.store.sqlite.seals import keys_of_seals
+from remuda.store.sqlite.store import open_store
+from tests.kit.processes.forked import start
+from tests.kit.providers.conformance import handle_of_server
+from tests.kit.providers.simulated_cloud import USUAL, bench_of
+
+NAMES = [f"d{number:07}-0000-4000-8000-000000000001" for number in range(8)]
+CREATED = datetime(2026, 1, 1, tzinfo=UTC)
+KILLS = 24
+CHILD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from remuda.app.key_rotation import rotate
+from remuda.datadir import DataDirectory
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.randomness import SystemRandomness
+
+STEPS = {"execute", "executemany", "close", "fsync", "wal_checkpoint"}
+left = int(sys.argv[2])
+
+def count(frame, event, called):
+    global left
+    if event == "c_call" and (called.__name__ in STEPS or called in (os.replace, os.unlink)):
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.setprofile(count)
+asyncio.run(rotate(DataDirectory(Path(sys.argv[1])), SystemClock(), SystemRandomness()))
+sys.setprofile(None)
+print(-left)
+"""
+
+
+def user_data(number: int) -> bytes:
+    return f"#!/bin/sh\necho password-{number}\n".encode()
+
+
+async def furnish(data: DataDirectory) -> None:
+    """Make a store and a cloud with secrets, and with superseded and deleted ones in their files."""
+    sealer = data.prepare(SystemRandomness(), now=CREATED)
+    store = open_store(data.store, registry(), sealer)
+    for name in NAMES:
+        spec = OAuth2ProviderSpec(issuer="https://idp.example", client_secret=Secret(f"first {name}"))
+        metadata = Metadata(name=name, labels={ORGANIZATION: "one"})
+        made = await store.create(OAuth2Provider(metadata=metadata, spec=spec))
+        changed = replace(made, spec=replace(spec, client_secret=Secret(f"secret {name}")))
+        await store.update(replace(changed, metadata=replace(made.metadata, labels={ORGANIZATION: "two"})))
+        await store.create(Password(metadata=Metadata(name=name), spec=PasswordSpec(hash=Secret(f"hash {name}"))))
+    for name in NAMES[:2]:  # one without its secret from now on, one deleted
+        found = await store.get(Password, name)
+        if name == NAMES[0]:
+            without = replace(found, spec=PasswordSpec(reset_hash="abc"))
+            await store.update(without)
+        else:
+            await store.delete(Password, name, uid=found.uid)
+    await store.close()
+    path = data.clouds / "sim-north.db"
+    cloud = open_cloud(path, without_delays(USUAL), clock=SystemClock(), randomness=SystemRandomness(), sealer=sealer)
+    bench = bench_of(cloud, SystemClock())
+    servers = cloud.provider.servers
+    assert servers is not None
+    for number in range(4):
+        made_server = await bench.server(number)
+        await servers.rebuild_server(made_server.handle, bench.image, user_data(number))
+    await cloud.stop()
+
+
+async def check(data: DataDirectory, sealer: Sealer) -> None:
+    """See that every secret is there, and that nothing needs another key than those of the sealer."""
+    store = open_store(data.store, registry(), sealer)
+    try:
+        for name in NAMES:
+            assert (await store.get(OAuth2Provider, name)).spec.client_secret == Secret(f"secret {name}")
+        for name in NAMES[2:]:
+            assert (await store.get(Password, name)).spec.hash == Secret(f"hash {name}")
+    finally:
+        await store.close()
+    path = data.clouds / "sim-north.db"
+    cloud = open_cloud(path, without_delays(USUAL), clock=SystemClock(), randomness=SystemRandomness(), sealer=sealer)
+    consoles = cloud.provider.consoles
+    assert consoles is not None
+    for number in range(4):
+        assert await consoles.console_output(handle_of_server(number), lines=1000)
+    await cloud.stop()
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("furnished") / "data"
+    asyncio.run(furnish(DataDirectory(path)))
+    return path
+
+
+@pytest.fixture
+def data(furnished: Path, tmp_path: Path) -> DataDirectory:
+    return DataDirectory(shutil.copytree(furnished, tmp_path / "data"))
+
+
+async def test_m27_after_a_rotation_no_byte_of_any_file_needs_the_old_key(data: DataDirectory) -> None:
+    old, derived = load_keyring(data.keys).current, data.sealer().derived_key("audit")
+    done = await rotate(data, SystemClock(), SystemRandomness())
+    assert done.is_new
+    assert done.resealed >= len(NAMES) * 2 - 2 + 4
+    assert (done.removed, done.previous) == ((), (old.id,)), "browsers may keep what it has sealed"
+    for path in (data.store, data.clouds / "sim-north.db"):
+        assert set(keys_of_seals(path)) == {done.current.id}
+        for file in path.parent.glob(f"{path.name}*"):
+            assert f"sealed:v1:{old.id}".encode() not in file.read_bytes(), file
+    remove(data, old.id)
+    assert [key.id for key in load_keyring(data.keys).keys] == [done.current.id]
+    assert data.sealer().derived_key("audit") == derived
+    await check(data, data.sealer())
+
+
+async def test_old_keys_are_removed_when_no_browser_can_have_a_text_of_them(data: DataDirectory) -> None:
+    class Later(SystemClock):
+        days = 0
+
+        def now(self) -> datetime:
+            return CREATED + timedelta(days=self.days)
+
+    clock, first = Later(), load_keyring(data.keys).current.id
+    clock.days = 10
+    second = (await rotate(data, clock, SystemRandomness())).current.id
+    clock.days = 100
+    third = await rotate(data, clock, SystemRandomness())
+    assert third.previous == (second, first)
+    clock.days = 195
+    fourth = await rotate(data, clock, SystemRandomness())
+    assert fourth.removed == (first,)
+    assert fourth.previous == (third.current.id, second)
+    await check(data, data.sealer())
+
+
+async def test_keys_are_listed_with_what_needs_them(data: DataDirectory) -> None:
+    (only,) = key_uses(data)
+    assert (only.is_current, only.key.created) == (True, CREATED)
+    assert only.stored > 10
+    await rotate(data, SystemClock(), SystemRandomness())
+    new, old = key_uses(data)
+    assert (new.is_current, old.is_current, old.stored) == (True, False, 0)
+    assert old.superseded == new.key.created
+    assert old.is_needed(SystemClock().now())
+    assert not old.is_needed(SystemClock().now() + timedelta(days=181))
+
+
+async def test_a_key_that_something_needs_is_not_removed(data: DataDirectory) -> None:
+    current = load_keyring(data.keys).current.id
+    with pytest.raises(Invalid, match="is the current key: run remuda keys rotate first"):
+        remove(data, current)
+    with pytest.raises(Invalid, match=f"nonsense does not exist: use one of {current}"):
+        remove(data, "nonsense")
+    before = shutil.copytree(data.path, data.path.with_name("before"))
+    await rotate(data, SystemClock(), SystemRandomness())
+    shutil.copy(before / "remuda.db", data.store)
+    with pytest.raises(Invalid, match=f"{current} has sealed [0-9]+ stored texts"):
+        remove(data, current)
+
+
+async def test_beside_a_process_nothing_is_changed(data: DataDirectory) -> None:
+    keys = data.keys.read_bytes()
+    store = open_store(data.store, registry(), data.sealer())
+    try:
+        assert key_uses(data)
+        with pytest.raises(Unusable, match="stop it, and run the command again"):
+            await rotate(data, SystemClock(), SystemRandomness())
+        with pytest.raises(Unusable, match="stop it, and run the command again"):
+            remove(data, "any")
+    finally:
+        await store.close()
+    assert data.keys.read_bytes() == keys
+
+
+async def test_a_process_that_started_with_the_keys_of_before_a_rotation_does_not_use_them(data: DataDirectory) -> None:
+    sealer = data.sealer()
+    data.check_keys(sealer)
+    await rotate(data, SystemClock(), SystemRandomness())
+    with pytest.raises(Unusable, match="were rotated during the start"):
+        data.check_keys(sealer)
+
+
+def test_m24_a_rotation_that_is_killed_at_any_step_loses_nothing_and_is_completed_by_the_next(
+    furnished: Path, tmp_path: Path
+) -> None:
+    count = run(shutil.copytree(furnished, tmp_path / "whole"), 0)
+    assert count > 3 * KILLS
+    old = load_keyring(furnished / "keys.json").current.id
+    for number in range(KILLS):
+        data = DataDirectory(shutil.copytree(furnished, tmp_path / f"killed-{number}"))
+        run(data.path, 1 + number * (count - 2) // (KILLS - 1))
+        asyncio.run(check(data, data.sealer()))
+        done = asyncio.run(rotate(data, SystemClock(), SystemRandomness()))
+        assert set(keys_of_seals(data.store)) == {done.current.id}
+        assert done.current.id != old
+        asyncio.run(check(data, data.sealer()))
+
+
+def run(path: Path, step: int) -> int:
+    """Rotate in a process of its own, which is killed at a step; at 0 it runs to its end, and returns the steps."""
+    with start(CHILD, str(path), str(step)) as process:
+        out, error = process.communicate(60)
+    if step:
+        assert process.returncode == -signal.SIGKILL, (step, out, error)
+        return 0
+    assert process.returncode == 0, error
+    return int(out)
