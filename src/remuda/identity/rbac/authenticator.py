@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.http.certificates import EXPIRED
+from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
@@ -120,6 +121,7 @@ class IdentityAuthenticator:
             type=bearer.type,
             access=resolved.access,
             organizations=resolved.organizations,
+            closed=resolved.closed,
             expires=bearer.expires,
             service=f"operator {bearer.operator}" if bearer.operator else None,
             issuer="" if bearer.issuer == LOCAL_ISSUER else bearer.issuer,
@@ -172,7 +174,9 @@ class IdentityAuthenticator:
         try:
             if claim.type == "user":
                 user = await self._store.get(User, user_id(claim.actor))
-                return await self._permissions.of_user(user, issuer=claim.issuer)
+                # A claim that names organizations is limited to those that were open to the actor's login.
+                proof: LoginProof = "factor" if claim.organizations else "password"
+                return await self._permissions.of_user(user, proof=proof, issuer=claim.issuer)
             return await self._permissions.of_account(await self._store.get(ServiceAccount, claim.actor))
         except NotFound:
             raise Unauthenticated("the actor in X-Principal is not known") from None
