@@ -34,8 +34,9 @@ $(READY): pyproject.toml requirements.lock requirements-uv.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port CONFIG=file)
-	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)") $(if $(CONFIG),--config "$(CONFIG)")
+up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port TLS=self-signed URL=https://host CONFIG=file)
+	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)") $(if $(TLS),--tls "$(TLS)") \
+		$(if $(URL),--public-url "$(URL)") $(if $(CONFIG),--config "$(CONFIG)")
 
 lint: $(READY) ## Style, types and layers
 	@$(BIN)/ruff format --check --quiet .
