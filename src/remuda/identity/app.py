@@ -303,7 +303,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         factors=FactorPages(**shared, clock=clock, authenticators=authenticators, login=login),
         factor_reset=FactorReset(store=store, authenticators=authenticators, sessions=sessions),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
-        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers),
+        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers, authenticators=authenticators),
         login_steps=LoginSteps(**shared, login=login),
     )
 

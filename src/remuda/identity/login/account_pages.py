@@ -179,6 +179,10 @@ def _counted(count: int, noun: str) -> str:
 UPDATE_USERS = permission("users", "update")
 """Permission that creating a password link needs, everywhere."""
 
+_FACTOR_FIRST = (
+    "You have a second factor: log in with it first, and then change your password. If you cannot, ask an "
+    "administrator for a link."
+)
 _DONE = ("Your password is set", "You are logged out everywhere. Log in with the new password.")
 _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
@@ -188,6 +192,7 @@ class PasswordPages(BrowserPages):
     """Pages that set passwords. The browser of a user who has set one is known."""
 
     known_browser_cookie: KnownBrowserCookie
+    authenticators: Authenticators
 
     async def create_link(self, context: Context, body: schema.PasswordLinkWrite) -> schema.PasswordLinkRead:
         """Return a link that lets a user set a password once. It replaces any earlier link."""
@@ -224,12 +229,22 @@ class PasswordPages(BrowserPages):
             if verified is None:
                 return self.pages.password(email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED)
             user, email = verified, form.email
+        is_proven = await self._has_proven_factor(request, user)
+        if not form.link and not is_proven:
+            return self.pages.password(email=email, problem=_FACTOR_FIRST, status=_UNAUTHORIZED)
         try:
             await self._set_password(request, form, user)
         except Invalid as invalid:
             return self.pages.password(link=form.link, email=email, problem=invalid.message, status=_BAD_REQUEST)
-        cookie = self.known_browser_cookie.write(request.known_browser, user.name)
-        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT), cookies=(cookie,))
+        cookies = (self.known_browser_cookie.write(request.known_browser, user.name),) if is_proven else ()
+        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT), cookies=cookies)
+
+    async def _has_proven_factor(self, request: BrowserRequest, user: User) -> bool:
+        """Tell whether the browser is logged in with a second factor, or the user has none."""
+        if not (await self.authenticators.of_user(user.name)).has_authenticator:
+            return True
+        current = await self.logins.find(request.cookie)
+        return current is not None and current.user.name == user.name and current.login.spec.proof == "factor"
 
     async def _set_password(self, request: BrowserRequest, form: schema.PasswordForm, user: User) -> None:
         new_password = chosen_password(form)
