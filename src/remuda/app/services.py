@@ -5,13 +5,16 @@ separate processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.access.principal import Context, Principal
+from remuda.auditfile.chain import Chain
+from remuda.auditfile.file import AuditFile
+from remuda.auditfile.sink import AuditSink, copying
 from remuda.clients.delegation import Delegation, ServicePrincipal
 from remuda.clients.transport import local
 from remuda.clients.watch import LocalWatch
@@ -37,6 +40,7 @@ from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.outbound.addresses import AddressPolicy, SystemResolver
+from remuda.outbound.dns import TxtResolver
 from remuda.outbound.fetch import GuardedFetcher
 from remuda.process import ProcessPorts
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
@@ -52,7 +56,7 @@ from remuda.region.kinds.common import GIB
 from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.resources.query import NetworkedQuery
-from remuda.service import ServiceApp, ServicePorts
+from remuda.service import ServiceApp, ServicePorts, in_thread
 from remuda.version import describe
 
 
@@ -74,6 +78,14 @@ class ServiceMetrics:
     operations: OperationMetrics
 
 
+def audit_file(process: ProcessPorts, path: Path | None) -> AbstractAsyncContextManager[None]:
+    """Return a context manager that copies audit records to a file, if one is configured."""
+    if path is None:
+        return nullcontext()
+    file = AuditFile(path, process.data.audit_head, Chain(process.sealer))
+    return copying(AuditSink(log=process.store, file=file, clock=process.clock, run_blocking=in_thread))
+
+
 @asynccontextmanager
 async def run_identity(
     process: ProcessPorts,
@@ -88,7 +100,9 @@ async def run_identity(
     """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
     settings = identity_settings(configuration, url=url)
     common = _common_ports(process, configuration.server, metrics)
-    identity = IdentityApp(IdentityPorts(**common, fetch=_fetcher(settings), settings=settings))
+    identity = IdentityApp(
+        IdentityPorts(**common, fetch=_fetcher(settings), find_txt=TxtResolver(settings.dns_servers), settings=settings)
+    )
     first = BootstrapRun(
         store=process.store,
         clock=process.clock,
