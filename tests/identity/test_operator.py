@@ -9,7 +9,8 @@ import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
 from remuda.identity.kinds.users import User, UserSpec, user_id
-from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, OperatorTokens, new_request, seal_request
+from remuda.identity.operator_requests import OperatorRequests, seal_request
+from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, OperatorTokens, new_request
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
@@ -32,7 +33,8 @@ def operators(world: World, store: SqliteStore) -> OperatorTokens:
     settings = IdentitySettings()
     more: dict[str, Any] = {**over, "randomness": world.randomness, "settings": settings}
     tokens = Tokens(**more, keys=SigningKeys(**more))
-    return OperatorTokens(**over, log=store, sealer=SEALER, tokens=tokens)
+    requests = OperatorRequests(**over, log=store, sealer=SEALER)
+    return OperatorTokens(requests=requests, tokens=tokens)
 
 
 def run_operator_tokens(test: Callable[[IdentityApi[OperatorTokens]], Coroutine[Any, Any, None]]) -> None:
@@ -102,6 +104,9 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: I
     actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}
     assert "operator root" in actors[acme]
     assert "operator root" not in actors[globex]
+    assert "locked out" not in str(told[acme]), "the reason is for the audit of the system"
+    system = (await root.get("/api/v1/audit", [("actor", "operator root")])).json
+    assert [record["scope"]["reason"] for record in system] == ["locked out"]
 
 
 async def test_a_request_is_good_once_and_for_a_minute(operator_tokens: IdentityApi[OperatorTokens]) -> None:

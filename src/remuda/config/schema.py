@@ -15,6 +15,7 @@ from remuda.config.fields import (
     check_gpu_vendor,
     check_listen_address,
     check_name,
+    check_name_server,
     check_network,
     check_not_zero,
     check_organization,
@@ -347,7 +348,11 @@ class BootstrapConfig(Section):
         str, Description("The e-mail address of the first user, who is a platform administrator.", check_email)
     ] = "admin@remuda.local"
     password: Annotated[
-        Secret | None, Description("The first user's password.", shown="a random one, printed at the first start")
+        Secret | None,
+        Description(
+            "The first user's password, which the first login replaces.",
+            shown="a random one, printed at the first start",
+        ),
     ] = None
     organization: Annotated[str, Description("Name of the first organization.", check_name)] = "default"
     project: Annotated[str, Description("Name of the first project.", check_name)] = "default"
@@ -424,13 +429,30 @@ class IdentityConfig(Section):
     provider_targets: Annotated[
         tuple[str, ...], Description("Private networks in which external providers may be.", check_network)
     ] = ()
+    dns_servers: Annotated[
+        tuple[str, ...],
+        Description(
+            "Name servers for the records that prove domains, such as 9.9.9.9 or [::1]:5353.",
+            check_name_server,
+            shown="those of the machine",
+        ),
+    ] = ()
     usage_retention: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
         days=400
     )
     logins_per_minute: Annotated[
         int,
-        Description("Login attempts per minute for each address; ten times as many for each account.", check_positive),
+        Description(
+            "Login attempts per minute for each address, and for each browser known to an account.", check_positive
+        ),
     ] = 10
+    login_failures_before_delay: Annotated[
+        int,
+        Description(
+            "Failed logins to an account after which every further one delays the next, by twice as long each time.",
+            check_positive,
+        ),
+    ] = 5
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
 
 

@@ -9,6 +9,7 @@ from remuda.http.audit import FindOwner
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.identity import audit as auditing
+from remuda.identity import operator_passwords
 from remuda.identity import operator_tokens as operator
 from remuda.identity.audit import AuditLog
 from remuda.identity.factors.passkeys import RelyingParty
@@ -25,7 +26,11 @@ from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.factor_templates import FactorTemplates
+from remuda.identity.login.failed_logins import FailedLogins
+from remuda.identity.login.invitation_pages import InvitationPages
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
+from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import LoginRedirects
@@ -37,6 +42,8 @@ from remuda.identity.oauth.exchange import TokenExchange
 from remuda.identity.oauth.grants import TokenGrants
 from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
+from remuda.identity.operator_passwords import OperatorPasswords
+from remuda.identity.operator_requests import OperatorRequests
 from remuda.identity.operator_tokens import OperatorTokens
 from remuda.identity.owners import owners_in_identity
 from remuda.identity.ports import IdentityPorts
@@ -57,6 +64,8 @@ from remuda.identity.suspensions import routes as suspensions
 from remuda.identity.suspensions.service import Suspensions
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
+from remuda.identity.tenancy.domain_proofs import domain_proofs
+from remuda.identity.tenancy.domains import Domains
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
@@ -98,6 +107,7 @@ TABLE = Table(
         *auditing.ROUTES,
         *suspensions.ROUTES,
         *operator.ROUTES,
+        *operator_passwords.ROUTES,
     ],
 )
 """The routes of all resource packages, which an `Api` mounts with `IdentityServices`."""
@@ -108,6 +118,7 @@ class IdentityServices:
     """The service of each class that routes call."""
 
     organizations: Organizations
+    domains: Domains
     projects: Projects
     providers: OrganizationProviders
     info: ServiceInfo
@@ -119,9 +130,11 @@ class IdentityServices:
     registration: ClientRegistration
     login: LoginPages
     logout: LogoutPages
+    invitations: InvitationPages
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    login_steps: LoginSteps
     factors: FactorPages
     factor_reset: FactorReset
     limits: QuotaLimits
@@ -129,6 +142,7 @@ class IdentityServices:
     audit: AuditLog
     suspensions: Suspensions
     operator_tokens: OperatorTokens
+    operator_passwords: OperatorPasswords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +224,11 @@ class LoginServices:
 
     login: LoginPages
     logout: LogoutPages
+    invitations: InvitationPages
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    login_steps: LoginSteps
     factors: FactorPages
     factor_reset: FactorReset
 
@@ -234,6 +250,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         "clients": clients,
         "passwords": passwords,
         "attempts": Attempts(clock=clock, per_minute=settings.logins_per_minute),
+        "failures": FailedLogins(log=ports.log, clock=clock, before_delay=settings.login_failures_before_delay),
         "records": LoginAudit(store=store, log=ports.log),
     }
     requirement = FactorRequirement(store=store, clock=clock, permissions=oauth.permissions)
@@ -248,35 +265,46 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         requirement=requirement,
         templates=templates,
     )
+    redirects = LoginRedirects(
+        store=store,
+        clock=clock,
+        settings=settings,
+        pages=pages,
+        logins=logins,
+        codes=oauth.grants.codes,
+        clients=clients,
+        requirement=requirement,
+    )
+    invitations = Invitations(store=store, states=shared["states"], pages=pages)
     login = LoginPages(
         **shared,
         second_factor=step,
         randomness=randomness,
         cookie=cookie,
         known_browser_cookie=known_browsers,
-        redirects=LoginRedirects(
-            clock=clock,
-            settings=settings,
-            pages=pages,
-            logins=logins,
-            codes=oauth.grants.codes,
-            clients=clients,
-            requirement=requirement,
-        ),
+        redirects=redirects,
         providers=LoginProviders(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
+        invitations=invitations,
         tokens=tokens.tokens,
     )
     return LoginServices(
         login=login,
         logout=LogoutPages(**shared, cookie=cookie, tokens=tokens.tokens),
+        invitations=InvitationPages(**shared, invitations=invitations, redirects=redirects, login=login),
         account=AccountPage(
-            **shared, bindings=Bindings(settings), sessions=sessions, authenticators=authenticators, login=login
+            **shared,
+            bindings=Bindings(settings),
+            sessions=sessions,
+            authenticators=authenticators,
+            invitations=invitations,
+            login=login,
         ),
         factors=FactorPages(**shared, clock=clock, authenticators=authenticators, login=login),
         factor_reset=FactorReset(store=store, authenticators=authenticators, sessions=sessions),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
-        passwords=PasswordPages(**shared),
+        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers, authenticators=authenticators),
+        login_steps=LoginSteps(**shared, login=login),
     )
 
 
@@ -344,6 +372,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             services=tokens,
             permissions=permissions,
         )
+        requests = OperatorRequests(store=store, log=ports.log, clock=clock, sealer=ports.sealer)
         login = login_services(ports, tokens=tokens, oauth=oauth, passwords=self.passwords)
         users, accounts, groups = user_services(
             self._user_ports, operations=self.operations, grants=permissions, settings=settings
@@ -352,6 +381,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             IdentityServices,
             login,
             organizations=Organizations(store=store, clock=clock),
+            domains=Domains(store=store, clock=clock, issuer=settings.issuer),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
             info=ServiceInfo(name="unikorn-identity", release=release(), url=settings.issuer, issuer=settings.issuer),
@@ -365,9 +395,8 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             audit=AuditLog(log=ports.log, sealer=ports.sealer),
             suspensions=Suspensions(store=store, clock=clock, logins=login.account.logins),
-            operator_tokens=OperatorTokens(
-                store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens
-            ),
+            operator_tokens=OperatorTokens(requests=requests, tokens=tokens.tokens),
+            operator_passwords=OperatorPasswords(requests=requests, passwords=self.passwords, settings=settings),
         )
 
     def owners(self) -> Mapping[str, FindOwner]:
@@ -377,6 +406,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         ports, settings, tokens = self.ports.reconcile_ports, self.ports.controllers, self.tokens
         return (
             *tenancy_controllers.controllers(ports, self.ledger.writer, settings=settings),
+            domain_proofs(ports, self.ports.find_txt, issuer=self.ports.settings.issuer, settings=settings),
             *user_controllers.controllers(ports, tokens.tokens, settings=settings),
             *quota_controllers.controllers(ports, self.ledger, settings=settings),
             *token_controllers.controllers(ports, tokens.sessions, tokens.keys, settings=settings),

@@ -54,7 +54,7 @@ class BootstrapSettings:
     administrator: str = "admin@remuda.local"
     """E-mail address of the first user, whom the configuration makes a platform administrator."""
     password: Secret | None = None
-    """Password of the first user, unless a random one is to be generated."""
+    """First password of the first user, unless a random one is to be generated. Either is temporary."""
     organization: str = "default"
     project: str = "default"
 
@@ -104,7 +104,7 @@ class BootstrapRun:
         await self._create_all(record.spec)
         password = self.settings.password or self._random_password()
         administrator = self.settings.administrator
-        await self.passwords.set_password(user_id(administrator), password)
+        await self.passwords.set_password(user_id(administrator), password, is_temporary=True)
         shown_password = None if self.settings.password is not None else password
         report(
             FirstLogin(
@@ -142,7 +142,7 @@ class BootstrapRun:
         subject, by = self.settings.administrator, _principal(ids.organization)
         organization = await ensure(self.store, new_organization(ids.organization, _organization(self.settings), by))
         await ensure(self.store, rules.new_user(subject, (), by))
-        membership = await ensure(self.store, rules.new_membership(organization, subject, "active", by))
+        membership = await ensure(self.store, rules.new_membership(organization, subject, "active", by, invited=False))
         await self._create_account(ids, organization)
         users_by_membership = {membership.name: subject}
         await self._create_group(

@@ -45,13 +45,17 @@ from remuda.identity.login.browser_state import (
     BrowserCookie,
     BrowserRequest,
     BrowserRequestReader,
+    CompletedLogin,
     KnownBrowserCookie,
     LogoutConfirmation,
+    PasswordReplacement,
     PendingLogin,
     ProviderLogin,
     States,
     form_query,
 )
+from remuda.identity.login.failed_logins import FailedLogins, FailureReport, address_hash
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
@@ -70,9 +74,6 @@ from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-ACCOUNT_FACTOR = 10
-"""Attempts at one account from all addresses together, as a multiple of those from one address."""
-
 _WINDOW_S = 60
 
 
@@ -80,19 +81,16 @@ _PACING = Pacing(interval_s=1.0, most_waiting=20)
 
 
 class Attempts:
-    """Limits of attempts at passwords and user codes.
+    """Limits of attempts at passwords and codes.
 
     Each address has a limit of failures for all accounts, beyond which its attempts are verified one after the other,
-    those at different accounts in turn. Each account has a limit ten times as large for all addresses, so that a single
-    attacker cannot lock a user out. A known browser has a limit of its own instead. Accounts that do not exist are
-    limited in the same way, so that the limit does not reveal which exist.
+    those at different accounts in turn; `FailedLogins` delays attempts at one account. A known browser has a limit of
+    its own instead of both.
     """
 
     def __init__(self, *, clock: Clock, per_minute: int) -> None:
         limit = RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts")
         self._failures, self._browsers = AuthenticationFailures(limit, clock, pacing=_PACING), RateLimiter(limit, clock)
-        everywhere = RateLimit(quota=per_minute * ACCOUNT_FACTOR, window_s=_WINDOW_S, name="account")
-        self._accounts = RateLimiter(everywhere, clock)
 
     @asynccontextmanager
     async def password(self, account: str, *, peer: str, browser: str) -> AsyncIterator[None]:
@@ -102,7 +100,6 @@ class Attempts:
             yield
             return
         async with self._failures.attempt(_password(peer), subject=account):
-            self._accounts.take(account)
             yield
 
     def fail_password(self, *, peer: str, browser: str) -> None:
@@ -137,6 +134,10 @@ LOGIN_FAILED = (
 
 _NO_PROVIDER = "This provider is not available: choose another one, or enter your password."
 _NO_PROVIDER_OF_DOMAIN = "Enter your password: no organization has a provider for the domain of this address."
+_NOT_FOR_APPLICATION = (
+    "This application accepts no logins at the provider of your organization: enter your password, or ask the operator "
+    "of this system to list the organization for the application."
+)
 _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
@@ -153,6 +154,7 @@ class BrowserPages:
     clients: Clients
     passwords: Passwords
     attempts: Attempts
+    failures: FailedLogins
     records: LoginAudit
 
     async def verified_user(self, browser: BrowserRequest, email: str, password: Secret) -> User | None:
@@ -160,11 +162,12 @@ class BrowserPages:
         account = user_id(email)
         known_browser = browser.known_browser.id_for(account)
         async with self.attempts.password(account, peer=browser.peer, browser=known_browser):
-            is_valid = await self.passwords.verify(account, password, client=client_network(browser.peer))
-            user = await find(self.store, User, account)
-            if user is not None and user.is_active and is_valid:
-                return user
-            await self.records.failed(browser, user)
+            async with self.failures.attempt(account, is_known=bool(known_browser)):
+                is_valid = await self.passwords.verify(account, password, client=client_network(browser.peer))
+                user = await find(self.store, User, account)
+                if user is not None and user.is_active and is_valid:
+                    return user
+                await self.records.failed(browser, user, self.failures.failure(browser, account))
             self.attempts.fail_password(peer=browser.peer, browser=known_browser)
             return None
 
@@ -179,6 +182,7 @@ class LoginPages(BrowserPages):
     redirects: LoginRedirects
     providers: LoginProviders
     federation: Federation
+    invitations: Invitations
     tokens: Tokens
     second_factor: SecondFactorStep
 
@@ -225,7 +229,7 @@ class LoginPages(BrowserPages):
         pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)
         if form.continue_as_current:
             current = await self.logins.find(browser.cookie)
-            if current is not None and await self.redirects.is_sufficient(pending, current):
+            if current is not None and await self.redirects.can_continue(pending, current):
                 return Redirect(await self.redirects.location(pending, current))
         if form.password is not None:
             return await self._log_in_with_password(browser, pending, form, form.password)
@@ -251,6 +255,11 @@ class LoginPages(BrowserPages):
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED
             )
+        temporary_since = await self.passwords.temporary_since(user.name)
+        if temporary_since is not None:
+            replacement = PasswordReplacement(pending, user.name, temporary_since)
+            state = self.states.seal(replacement, browser=browser.cookie)
+            return self.pages.temporary_password(state=state, email=user.spec.subject)
         return await self.proceed(browser, pending, user)
 
     async def _log_in_with_provider(
@@ -258,8 +267,7 @@ class LoginPages(BrowserPages):
     ) -> HtmlPage | Redirect:
         """Redirect to the provider that was chosen, or that of the address's domain.
 
-        An organization's own provider needs a confirmation, since the organization has not proven that it owns the
-        domain.
+        An organization's own provider needs a confirmation: it sees that the user logs in, and is not ours.
         """
         if form.provider:
             provider, organization = await self.providers.find(form.provider), None
@@ -267,6 +275,11 @@ class LoginPages(BrowserPages):
             provider, organization = await self.providers.of_address(form.email) or (None, None)
         if provider is None:
             problem = _NO_PROVIDER if form.provider else _NO_PROVIDER_OF_DOMAIN
+            return await self._page(
+                browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
+            )
+        if not await self.redirects.accepts_provider(pending, provider.name):
+            problem = _NOT_FOR_APPLICATION
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
             )
@@ -331,10 +344,15 @@ class LoginPages(BrowserPages):
         *,
         factor: AuthenticationMethod | None = None,
         is_declined: bool = False,
-    ) -> Redirect:
+    ) -> HtmlPage | Redirect:
         """Log a user in, with the second factor that was verified, if any."""
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
-        log = await self.records.succeeded(browser, user)
+        log = [*await self.records.succeeded(browser, user)]
+        cookies, failures = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)], FailureReport()
+        if not login.provider:  # a login at a provider does not prove knowledge of the password
+            cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
+            failures = await self.failures.report(user.name)
+            log.append(self.failures.success(browser, user.name))
         current = await self.logins.begin(
             user,
             cookie=cookie,
@@ -344,10 +362,18 @@ class LoginPages(BrowserPages):
             previous=previous,
             log=log,
         )
-        cookies = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)]
-        if not login.provider:  # a login at a provider does not prove knowledge of the password
-            cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
-        return Redirect(await self.redirects.location(login.pending, current), cookies=tuple(cookies))
+        if failures.addresses - {address_hash(browser, user.name)}:
+            state = self.states.seal(CompletedLogin(login.pending), browser=cookie)
+            return self.pages.failed_logins(failures, state=state, cookies=tuple(cookies))
+        return await self.leave(login.pending, current, browser=cookie, cookies=tuple(cookies))
+
+    async def leave(
+        self, pending: PendingLogin, current: ActiveLogin, *, browser: str, cookies: tuple[str, ...] = ()
+    ) -> HtmlPage | Redirect:
+        """Show the invitations of a user who has logged in, if any, or redirect to where the login was going."""
+        if rows := await self.invitations.of(current):
+            return self.invitations.page(rows, pending, browser=browser, cookies=cookies)
+        return Redirect(await self.redirects.location(pending, current), cookies=cookies)
 
     async def _page(
         self,
@@ -360,7 +386,7 @@ class LoginPages(BrowserPages):
         status: int = 200,
     ) -> HtmlPage:
         current = await self.logins.find(browser.cookie)
-        is_known = current is not None and await self.redirects.is_sufficient(pending, current)
+        is_known = current is not None and await self.redirects.can_continue(pending, current)
         return self.pages.login(
             state=state,
             providers=await self.providers.platform(),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.schema import Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 
 _Address = Annotated[str, msgspec.Meta(max_length=320)]
@@ -99,6 +99,15 @@ class AccountForm(Parameters, frozen=True):
     everywhere: _Name = ""
 
 
+class InvitationForm(Parameters, frozen=True):
+    """Invitation to accept or to decline, by the id of the membership; without either, the login continues."""
+
+    state: _Sealed
+    accept: _Name = ""
+    decline: _Name = ""
+    later: _Name = ""
+
+
 class LogoutRequest(Parameters, frozen=True):
     """Parameters of OpenID Connect RP-Initiated Logout. `confirmation` is sent by our own page."""
 
@@ -115,19 +124,46 @@ class PasswordQuery(Parameters, frozen=True):
     link: _Name = ""
 
 
-class PasswordForm(PasswordQuery, frozen=True):
-    """New password, with a link or with the current password."""
+class NewPassword(Parameters, frozen=True):
+    """New password, entered twice."""
 
-    email: _Address = ""
-    password: Secret | None = None
     new_password: Secret | None = None
     repeated_password: Secret | None = None
 
 
-class PasswordLinkWrite(Wire, frozen=True):
+class PasswordForm(NewPassword, frozen=True):
+    """New password, with a link or with the current password."""
+
+    link: _Name = ""
+    email: _Address = ""
+    password: Secret | None = None
+
+
+class NewPasswordForm(NewPassword, frozen=True, kw_only=True):
+    """New password in place of a temporary one."""
+
+    state: _Sealed
+
+
+class ProceedForm(Parameters, frozen=True):
+    """Completed login that goes on."""
+
+    state: _Sealed
+
+
+class PasswordLinkWrite(Wire, frozen=True, rename={"organization": "organizationID"}):
     """User whose password is to be set."""
 
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=320, description="The user's e-mail address.")]
+    organization: (
+        Annotated[
+            Id,
+            msgspec.Meta(
+                description="Organization for which the link is made: the user's first password accepts its invitation."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class PasswordLinkRead(Wire, frozen=True):
