@@ -443,7 +443,9 @@ class IdentityConfig(Section):
     logins_per_minute: Annotated[
         int,
         Description(
-            "Login attempts per minute for each address, and for each browser known to an account.", check_positive
+            "Failed logins per minute of each address, beyond which it is slowed down; attempts per minute of each "
+            "browser known to an account.",
+            check_positive,
         ),
     ] = 10
     login_failures_before_delay: Annotated[
