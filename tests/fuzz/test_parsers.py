@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,6 +27,7 @@ from remuda.config.loader import from_file, parse
 from remuda.http.authentication import read_claim_of_bearer
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader, FormReader
+from remuda.http.certificates import read_chain
 from remuda.identity.login.browser_state import Cookie
 from remuda.identity.login.schema import LoginForm
 from remuda.identity.rbac.authenticator import read_certificate
@@ -146,6 +148,11 @@ PARSERS: Mapping[str, Parser] = {
     "certificate": Parser(
         lambda data: read_certificate(data.decode("latin-1")),
         certificate(),
+        ((b"", b""), (b"-----BEGIN CERTIFICATE-----\n", b"\n-----END CERTIFICATE-----\n")),
+    ),
+    "certificate of a proxy": Parser(
+        read_chain,
+        quote(certificate()).encode(),
         ((b"", b""), (b"-----BEGIN CERTIFICATE-----\n", b"\n-----END CERTIFICATE-----\n")),
     ),
     "cookies": Parser(
