@@ -46,6 +46,7 @@ USER_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "flavor": ("List flavors, the sizes of instances.", ("flavor:list", "flavor:show")),
     "region": ("List regions.", ("region:list", "region:show")),
     "quota": ("Show and change quota.", ("quota:show", "quota:set")),
+    "audit": ("Export the audit log, and verify audit files.", ("audit:export", "audit:verify")),
 }
 """Commands of users by their noun, with the help of the noun."""
 OPERATOR_COMMANDS: Final[Sequence[str]] = (
@@ -60,8 +61,8 @@ OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
     "keys": ("List and rotate the keys that seal secrets.", [f"keys:{each}" for each in ("list", "rotate", "remove")]),
     "user": (
-        "Suspend and resume users of the whole system.",
-        ("user_suspension:suspend", "user_suspension:resume", "user_suspension:suspended"),
+        "Suspend and resume users of the whole system, and set lost passwords on the machine itself.",
+        ("user_suspension:suspend", "user_suspension:resume", "user_suspension:suspended", "user_password:password"),
     ),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
     "sim": (
