@@ -147,7 +147,11 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.operations = operations_of(ports, self.sagas())
         self.services = self.build_services()
         self.watches = WatchPorts(
-            clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s, slots=ports.watch_slots
+            clock=ports.clock,
+            closing=ports.closing,
+            heartbeat_s=self.heartbeat_s,
+            access_version=authenticator.access_version,
+            slots=ports.watch_slots,
         )
         self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
         self.running_controllers = {controller.name: controller for controller in self.controllers()}

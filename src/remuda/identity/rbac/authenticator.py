@@ -21,7 +21,10 @@ from cryptography.x509.oid import NameOID
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.http.certificates import EXPIRED
-from remuda.identity.kinds.users import ServiceAccount, User, user_id
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.tenancy import Project
+from remuda.identity.kinds.tokens import Revocation, Session
+from remuda.identity.kinds.users import Group, OrganizationUser, Role, ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import LOCAL_ISSUER
@@ -63,6 +66,8 @@ def read_certificate(pem: str) -> Certificate:
 
 
 _CACHE_SIZE = 8192
+_ACCESS = (User, Session, Revocation, ServiceAccount, OrganizationUser, Group, Role, Project, OAuth2Provider)
+"""Kinds of the objects that decide which credentials are accepted and what they permit."""
 
 
 class IdentityAuthenticator:
@@ -85,6 +90,10 @@ class IdentityAuthenticator:
             key = credentials_key(effective)
         self._cache.put(key, dependencies, counter, principal)
         return principal
+
+    def access_version(self) -> int:
+        """Return a number that changes with anything that a principal is computed from."""
+        return self._store.change_counter(_ACCESS)
 
     def knows(self, credentials: RequestCredentials) -> bool:
         """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
