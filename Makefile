@@ -21,7 +21,8 @@ CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
 	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
-.PHONY: help up test coverage durations lint prove fuzz test-kubernetes test-federation soak bench lock clean
+.PHONY: help up test coverage durations lint prove fuzz test-kubernetes test-federation \
+	soak bench audit sbom lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -33,8 +34,9 @@ $(READY): pyproject.toml requirements.lock requirements-uv.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port CONFIG=file)
-	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)") $(if $(CONFIG),--config "$(CONFIG)")
+up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port TLS=self-signed URL=https://host CONFIG=file)
+	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)") $(if $(TLS),--tls "$(TLS)") \
+		$(if $(URL),--public-url "$(URL)") $(if $(CONFIG),--config "$(CONFIG)")
 
 lint: $(READY) ## Style, types and layers
 	@$(BIN)/ruff format --check --quiet .
@@ -76,6 +78,12 @@ soak: $(READY) ## Some hours: 20,000 seeds, 1,000 kills
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
 	@$(BIN)/python -m bench store http reconcile operations identity region compute
+
+audit: sbom ## Known vulnerabilities of what is locked; it says what could not be checked
+	@$(BIN)/python -m tools.audit requirements.lock requirements-uv.lock
+
+sbom: $(READY) ## Write dist/remuda.cdx.json: what the wheel needs, with licenses and hashes (CycloneDX)
+	@$(BIN)/python -m tools.sbom dist/remuda.cdx.json
 
 lock: $(READY) ## Resolve the dependencies again
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \

@@ -75,7 +75,7 @@ class _Lists:
         return (time.process_time() - start) * 1e6 / _TIMES
 
     async def _list(self, user: User) -> None:
-        standing = await AccessLists(self._store, self._bindings).of_user(user, "", ())
+        standing = await AccessLists(self._store, self._bindings).of_user(user, "", (), "password")
         ((_, inside),) = standing.access.organizations.items()
         assert inside.permissions, "an auditor may read"
         assert inside.projects, "half of the projects are everybody's"

@@ -1,13 +1,13 @@
 """Data directory of a process, which only its owner can enter: its files and their checks.
 
-It has the store, the sealing keys, the simulated clouds and, for scripts, `credentials.json`; while the process runs,
-also its address in `process.json`. A store is never opened with other keys than it was sealed with, and an empty file
-is not taken for a new store if it was in use before.
+It has the store, the sealing keys, the simulated clouds and, for scripts, `credentials.json`; a self-signed
+certificate, if one is asked for; while the process runs, also its address in `process.json`. A store is never opened
+with other keys than it was sealed with, and an empty file is not taken for a new store if it was in use before.
 """
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,9 +23,24 @@ from remuda.kernel.sealing import Sealer, create_keyring_file, load_keyring
 _PRIVATE = 0o700
 
 
+def default_directory(environment: Mapping[str, str]) -> Path:
+    """Return the data directory of a user who names none."""
+    base = environment.get("XDG_DATA_HOME")
+    if base:
+        return Path(base) / "remuda"
+    try:
+        return Path.home() / ".local" / "share" / "remuda"
+    except RuntimeError:
+        raise Invalid("--data", "is not given, and there is no home directory", remedy="name a directory") from None
+
+
 class _Process(msgspec.Struct, frozen=True):
     url: str
     pid: int
+    certificate: str = ""
+    """Path of the certificate that the process shows; empty without TLS."""
+    is_insecure: bool = False
+    """Whether clients on other machines use it without TLS."""
     metrics: str = ""
     """URL of the metrics; empty if they are not served."""
 
@@ -52,6 +67,15 @@ class DataDirectory:
     def clouds(self) -> Path:
         """The directory of the simulated clouds, a file for each: they are external, and outlive the store."""
         return self.path / "clouds"
+
+    @property
+    def tls_certificate(self) -> Path:
+        """The self-signed certificate, if the process is asked to make one."""
+        return self.path / "tls.crt"
+
+    @property
+    def tls_key(self) -> Path:
+        return self.path / "tls.key"
 
     @property
     def _process(self) -> Path:
@@ -99,10 +123,14 @@ class DataDirectory:
             raise Unusable(f"The keys {self.keys} were rotated during the start: run the command again.")
 
     @contextmanager
-    def announced(self, url: str, pid: int, *, metrics: str = "") -> Iterator[None]:
+    def announced(
+        self, url: str, pid: int, *, certificate: Path | None = None, is_insecure: bool = False, metrics: str = ""
+    ) -> Iterator[None]:
         """Write the addresses of the process and its metrics, for as long as the block runs."""
         try:
-            write_private(self._process, msgspec.json.encode(_Process(url=url, pid=pid, metrics=metrics)))
+            shown = "" if certificate is None else str(certificate.resolve())
+            found = _Process(url=url, pid=pid, certificate=shown, is_insecure=is_insecure, metrics=metrics)
+            write_private(self._process, msgspec.json.encode(found))
         except OSError as error:
             cause = error.strerror or str(error)
             problem = f"{self._process} cannot be written ({cause})"
@@ -117,6 +145,21 @@ class DataDirectory:
         """Return the address of the process that uses this directory, if there is one."""
         process = self._running()
         return None if process is None else process.url
+
+    def certificate_of_process(self) -> str:
+        """Return the certificate that the process shows to clients, as PEM; empty without TLS or a process."""
+        process = self._running()
+        if process is None or not process.certificate:
+            return ""
+        try:
+            return Path(process.certificate).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def is_process_insecure(self) -> bool:
+        """Tell whether clients on other machines use the process without TLS."""
+        process = self._running()
+        return process is not None and process.is_insecure
 
     def metrics_at(self) -> str:
         """Return the URL of the metrics of the process that uses this directory; empty if there is none."""

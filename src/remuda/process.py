@@ -10,6 +10,7 @@ variables such as the id of the operation.
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import gc
 import logging
 import os
@@ -34,6 +35,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
+from remuda.http.certificates import ClientAuthorities
 from remuda.http.cors import Cors
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.exposition import LIMITS as METRICS_LIMITS
@@ -43,7 +45,9 @@ from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, Pr
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics, measure_loop_lag
 from remuda.http.server.registry import process_registry, show_server
+from remuda.http.server.self_signed import prepare_self_signed
 from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, listen
+from remuda.http.server.tls import ServerTls, TlsSettings, WatchedFiles
 from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
@@ -112,16 +116,27 @@ def prepare_interpreter() -> None:
 _STDERR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _METRICS_GRACE_S = 1.0
+_CERTIFICATES_S = 2.0
 _SPARE_DESCRIPTORS = 256
 """File descriptors that are not for client connections."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Data directory, listen address, connection limits, CORS and metrics of a process."""
+    """Data directory, listen address, TLS, connection limits, CORS and metrics of a process."""
 
     data: Path
     listen: ListenAddress
+    tls: TlsSettings | None = None
+    """None if the process itself speaks no TLS."""
+    is_https: bool = False
+    """Whether clients reach the process by https, if only through a proxy."""
+    is_insecure: bool = False
+    """Whether clients on other machines use it without TLS."""
+    client_authorities: ClientAuthorities | None = None
+    """Authorities whose certificates count when a proxy passes them on."""
+    client_ca_file: Path | None = None
+    """File of these authorities, which are replaced when it changes."""
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     watches: int = 5_000
     """Largest number of open watches."""
@@ -135,7 +150,13 @@ class _Listeners:
     """The sockets that a process has opened before its services start."""
 
     clients: BoundSocket
+    tls: ServerTls | None
     metrics: BoundSocket | None
+
+    @property
+    def url(self) -> str:
+        """The URL for clients on this machine."""
+        return f"{'https' if self.tls else 'http'}://{self.clients.address.reachable}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +174,7 @@ class ProcessPorts:
     address: ListenAddress
     """The address of the process once the services have started."""
     data: DataDirectory
+    client_authorities: ClientAuthorities | None = None
     watch_slots: WatchSlots = field(default_factory=WatchSlots)
     """The slots of open watches, which all services share."""
 
@@ -201,8 +223,9 @@ async def _serve(
     stop: _Stop,
 ) -> None:
     metrics = Metrics(ports.metrics, [PROCESS, *(one.table for one in services.mounted)])
-    server = _server(ports, settings, metrics, _app(ports, services, settings.cors), sink)
+    server = _server(ports, settings, metrics, _app(ports, services, settings.cors), sink, listeners.tls)
     tasks = BackgroundTasks(ports.clock)
+    tasks.start("certificates", lambda: _watch_certificates(ports, settings, listeners.tls))
     tasks.start("loop lag", lambda: measure_loop_lag(metrics, ports.clock))
     stop.abort = server.hurry
     try:
@@ -254,7 +277,9 @@ def _app(ports: ProcessPorts, services: ProcessServices, cors: Cors) -> Mounts:
     return Mounts(services.mounted, front, reserved=PAGES)
 
 
-def _server(ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink) -> HttpServer:
+def _server(
+    ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink, tls: ServerTls | None
+) -> HttpServer:
     clock, randomness = ports.clock, ports.randomness
     return HttpServer(
         AccessLog(app, clock=clock, randomness=randomness, metrics=metrics, sink=sink),
@@ -263,23 +288,51 @@ def _server(ports: ProcessPorts, settings: Settings, metrics: Metrics, app: Moun
         count_closed=metrics.count_closed,
         closing=ports.closing,
         limits=_within_descriptors(settings.connection_limits),
+        tls=tls,
+        is_https=settings.is_https,
     )
+
+
+async def _watch_certificates(ports: ProcessPorts, settings: Settings, tls: ServerTls | None) -> None:
+    """Renew a self-signed certificate in time, and load certificates again when their files change."""
+    watched = [] if tls is None else [WatchedFiles(tls.files.paths, tls.reload, what="certificate of the server")]
+    authorities, path = settings.client_authorities, settings.client_ca_file
+    if authorities is not None and path is not None:
+        load = functools.partial(_replace, authorities, path)
+        watched.append(WatchedFiles([path], load, what="authorities of client certificates"))
+    while watched:
+        await ports.clock.sleep(_CERTIFICATES_S)
+        _prepare_certificate(settings.tls, ports.clock, ports.randomness)
+        for each in watched:
+            each.check()
+
+
+def _replace(authorities: ClientAuthorities, path: Path) -> None:
+    authorities.replace(path.read_bytes())
+
+
+def _prepare_certificate(tls: TlsSettings | None, clock: Clock, randomness: Randomness) -> None:
+    """Make the self-signed certificate, or renew it, if there is to be one."""
+    if tls is not None and tls.self_signed_for:
+        files, hosts = tls.files, tls.self_signed_for
+        prepare_self_signed(files.certificate, files.key, hosts=hosts, now=clock.now(), randomness=randomness)
 
 
 @asynccontextmanager
 async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[ProcessPorts, _Listeners]]:
-    randomness = SystemRandomness()
+    clock, randomness = SystemClock(), SystemRandomness()
     data = DataDirectory(settings.data)
-    sealer = data.prepare(randomness, now=SystemClock().now())
+    sealer = data.prepare(randomness, now=clock.now())
+    _prepare_certificate(settings.tls, clock, randomness)
     store = open_store(data.store, kinds, sealer)
     try:
         data.check_keys(sealer)
-        with _listening(settings) as listeners, _announced(data, listeners):
+        with _listening(settings) as listeners, _announced(data, settings, listeners):
             metrics = process_registry(store)
             yield (
                 ProcessPorts(
                     store=store,
-                    clock=SystemClock(),
+                    clock=clock,
                     randomness=randomness,
                     sealer=sealer,
                     metrics=metrics,
@@ -287,6 +340,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
                     data=data,
+                    client_authorities=settings.client_authorities,
                 ),
                 listeners,
             )
@@ -297,17 +351,25 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
 @contextmanager
 def _listening(settings: Settings) -> Iterator[_Listeners]:
     with ExitStack() as sockets:
+        tls = None if settings.tls is None else ServerTls(settings.tls.files)
         clients = listen(settings.listen)
         sockets.enter_context(clients.socket)
         metrics = None if settings.metrics is None else listen_for_metrics(settings.metrics)
         if metrics is not None:
             sockets.enter_context(metrics.socket)
-        yield _Listeners(clients=clients, metrics=metrics)
+        yield _Listeners(clients=clients, tls=tls, metrics=metrics)
 
 
-def _announced(data: DataDirectory, listeners: _Listeners) -> AbstractContextManager[None]:
+def _announced(data: DataDirectory, settings: Settings, listeners: _Listeners) -> AbstractContextManager[None]:
     metrics = "" if listeners.metrics is None else f"http://{listeners.metrics.address.reachable}{METRICS_PATH}"
-    return data.announced(f"http://{listeners.clients.address.reachable}", os.getpid(), metrics=metrics)
+    certificate = None if listeners.tls is None else listeners.tls.files.certificate
+    return data.announced(
+        listeners.url,
+        os.getpid(),
+        certificate=certificate,
+        is_insecure=settings.is_insecure,
+        metrics=metrics,
+    )
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:

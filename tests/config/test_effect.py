@@ -6,6 +6,7 @@ import pytest
 
 from remuda.config import settings as effect
 from remuda.config.loader import Misconfigured, load
+from remuda.config.reach import public_url
 from remuda.config.schema import Configuration, IdentityConfig, ServerConfig
 from remuda.http.api import ApiSettings
 from remuda.http.ratelimit import RateLimit
@@ -94,7 +95,7 @@ def test_clients_come_by_the_public_url_or_the_address(
     settings: dict[str, str], address: ListenAddress, url: str
 ) -> None:
     server = ServerConfig(**settings)  # type: ignore[arg-type]  # settings by name
-    assert effect.public_url(server, address) == url
+    assert public_url(server, address) == url
     configuration = Configuration(server=server)
     assert effect.identity_settings(configuration, url=url).issuer == f"{url}/identity"
     named = Configuration(identity=IdentityConfig(issuer="https://id.example.com"))

@@ -73,8 +73,9 @@ async def test_the_account_page_of_such_a_login_shows_that_organization_alone(
     assert page.count("End session") == 1
     assert "Other browsers" not in page
     assert "Change password" not in page
+    assert "Second factor" not in page
     page = text(await own.get(PATH))
-    assert "Your organizations org secret Sessions" in page
+    assert "Your organizations org secret Second factor None" in page
     assert page.count("End session") == 2
     assert "Other browsers" in page
     assert "Change password" in page

@@ -349,7 +349,7 @@ def test_the_cost_is_that_of_ones_own_memberships() -> None:
             await permissions.group(acme, "reader", users=[bob])
             await permissions.project(other, await permissions.group(other, "user", users=[bob]))
         store = Counting(permissions.store)
-        await Permissions(store=cast("Store", store), settings=permissions.settings).of_user(ann)
+        await Permissions(store=cast("Store", store), settings=permissions.settings).of_user(ann, proof="password")
         found.append(store.read)
 
     for others in (1, 20):

@@ -1,9 +1,13 @@
 """Certificates of tests: an authority, what it issues, and what an attacker issues himself."""
 
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from cryptography import x509
@@ -14,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from remuda.http.certificates import ClientAuthorities
 from remuda.http.proxies import CertificateProxies
+from remuda.http.server.tls import TlsFiles
 
 _BEGIN, _END = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 Extension = tuple[x509.ExtensionType, bool]
@@ -102,6 +107,28 @@ def authority(name: str = "authority", *, path_length: int | None = None) -> Aut
     """Return a root; the one without a name is that of the services."""
     basic: Extension = (x509.BasicConstraints(ca=True, path_length=path_length), True)
     return Authority(Issued(_signed([name], name, extensions=[basic]), _key(name)))
+
+
+def server_files(directory: Path, *, key: str = "server", issuer: Authority | None = None) -> TlsFiles:
+    """Write a certificate for a server on this machine, its key, and the authority of clients; return where."""
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")])
+    made = (issuer or authority()).issue("server", extensions=[(names, False)], key=key)
+    files = TlsFiles(directory / "server.pem", directory / "server.key", directory / "clients.pem")
+    files.certificate.write_text(made.pem)
+    files.key.write_text(made.key_pem)
+    (directory / "clients.pem").write_text(authority().pem)
+    return files
+
+
+def client_context(issuer: Authority | None = None, shown: Issued | None = None) -> ssl.SSLContext:
+    """Return TLS settings of a client that trusts an authority and shows a certificate, if any."""
+    context = ssl.create_default_context(cadata=(issuer or authority()).pem)
+    if shown is not None:
+        with NamedTemporaryFile("w") as file:
+            file.write(shown.pem + shown.key_pem)
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context
 
 
 def self_signed(*names: str, extensions: Sequence[Extension] = ()) -> Issued:

@@ -18,6 +18,7 @@ from remuda.http.server.access_log import AccessLog
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.metrics import Metrics
 from remuda.http.server.server import HttpServer, ListenAddress
+from remuda.http.server.tls import ServerTls
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness
@@ -55,6 +56,7 @@ class TinyApp:
             "/quiet": self.quiet,
             "/wait": self.wait,
             "/bug": self.bug,
+            "/tls": self.show_tls,
         }
         await pages.get(scope["path"], self.greet)(scope, receive, send)
 
@@ -104,6 +106,10 @@ class TinyApp:
         self.asked.set()
         await self.may_answer.wait()
         await Response(200, b"at last").send(send)
+
+    async def show_tls(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        shown = {"scheme": scope["scheme"], "extensions": scope.get("extensions")}
+        await Response(200, json.dumps(shown).encode()).send(send)
 
     async def bug(self, _scope: Scope, _receive: Receive, _send: Send) -> None:
         raise ZeroDivisionError("secret detail")
@@ -161,7 +167,9 @@ def observed(app: ASGIApp, metrics: Metrics, lines: Lines) -> AccessLog:
 
 
 @asynccontextmanager
-async def serving(limits: ConnectionLimits | None = None, *, grace_s: float = 5) -> AsyncIterator[Serving]:
+async def serving(
+    limits: ConnectionLimits | None = None, *, grace_s: float = 5, tls: ServerTls | None = None, is_https: bool = False
+) -> AsyncIterator[Serving]:
     """Serve the tiny application while the block runs."""
     closing = asyncio.Event()
     app, cuts, lines, registry = TinyApp(closing), Counter[str](), Lines(), CollectorRegistry()
@@ -179,6 +187,8 @@ async def serving(limits: ConnectionLimits | None = None, *, grace_s: float = 5)
         closing=closing,
         limits=limits,
         grace_s=grace_s,
+        tls=tls,
+        is_https=is_https,
     )
     address = await server.start(LOCAL)
     try:

@@ -14,6 +14,7 @@ ProjectExists = Callable[[str, str], Awaitable[bool]]
 _NOWHERE = OrganizationAccess()
 _NO_ORGANIZATION = "organization is not in this principal's accessible set"
 _NO_PROJECT = "project is not in this principal's accessible set"
+_NO_FACTOR = "a second factor is required here: log in again with one, or set one up on your account page first"
 
 
 def require_everywhere(principal: Principal, permission: Permission) -> None:
@@ -24,7 +25,7 @@ def require_everywhere(principal: Principal, permission: Permission) -> None:
 def require_somewhere(principal: Principal, permission: Permission) -> None:
     """Require the permission in any scope, for objects that belong to no organization."""
     if not is_allowed_somewhere(principal, permission):
-        raise _forbidden(permission)
+        raise _out_of_reach(principal, permission, _NO_FACTOR) if principal.closed else _forbidden(permission)
 
 
 def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
@@ -41,7 +42,7 @@ def require_in_organization(principal: Principal, permission: Permission, organi
     if permission in access.everywhere:
         return
     if organization not in access.organizations:
-        raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
+        raise _no_organization(principal, permission, organization)
     if permission not in access.organizations[organization].permissions:
         raise _forbidden(permission)
 
@@ -51,7 +52,7 @@ def require_in_project(principal: Principal, permission: Permission, organizatio
         return
     access = principal.access.organizations.get(organization)
     if access is None:
-        raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
+        raise _no_organization(principal, permission, organization)
     if project not in access.projects:
         raise _out_of_reach(principal, permission, _NO_PROJECT)
     raise _forbidden(permission)
@@ -81,8 +82,11 @@ async def require_new_in_project(
 def require_for_object(
     principal: Principal, permission: Permission, organization: str, project: str, *, kind: str, name: str
 ) -> None:
-    """Require the permission for an object found by its id; NotFound without access to its organization."""
-    if not _knows_organization(principal, permission, organization):
+    """Require the permission for an object found by its id; NotFound without access to its organization.
+
+    A member whose login lacked the second factor that the organization requires is told so.
+    """
+    if organization not in principal.closed and not _knows_organization(principal, permission, organization):
         raise NotFound(kind, name)
     require_in_project(principal, permission, organization, project)
 
@@ -90,13 +94,17 @@ def require_for_object(
 def require_organization_access(principal: Principal, permission: Permission, organization: str) -> None:
     """Require that a caller who names an organization in a path has access to it, existing or not."""
     if not _knows_organization(principal, permission, organization):
-        raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
+        raise _no_organization(principal, permission, organization)
 
 
 def _knows_organization(principal: Principal, permission: Permission, organization: str) -> bool:
     everywhere = principal.access.everywhere
     may_read = permission in everywhere or Permission(permission.endpoint, "read") in everywhere
     return may_read or organization in principal.access.organizations
+
+
+def _no_organization(principal: Principal, permission: Permission, organization: str) -> Forbidden:
+    return _out_of_reach(principal, permission, _NO_FACTOR if organization in principal.closed else _NO_ORGANIZATION)
 
 
 def _out_of_reach(principal: Principal, permission: Permission, why: str) -> Forbidden:

@@ -55,6 +55,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     """The project that pays, if it is known before the request is read."""
     organizations: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    """Organizations of the subject in which it has no permissions because its login lacked a second factor."""
     service: str | None = None
     """The service that acts on behalf of another caller, or the local operator that impersonates a user."""
     expires: datetime | None = None

@@ -20,13 +20,13 @@ from remuda.app.services import (
 )
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
+from remuda.config.reach import client_authorities, has_clear_text, public_url, tls_settings
 from remuda.config.schema import Configuration
 from remuda.config.settings import (
     catalogues,
     compute_settings,
     connection_limits,
     metrics_settings,
-    public_url,
     region_settings,
 )
 from remuda.http.cors import Cors
@@ -92,6 +92,11 @@ def settings(configuration: Configuration) -> Settings:
     return Settings(
         data=server.data,
         listen=server.listen,
+        tls=tls_settings(server),
+        is_insecure=has_clear_text(server),
+        is_https=server.public_url.startswith("https:"),
+        client_authorities=client_authorities(server),
+        client_ca_file=server.client_ca_file,
         connection_limits=limits,
         watches=server.watches,
         cors=cors,

@@ -131,7 +131,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "watch_slots": process.watch_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
-        "api": api_settings(server),
+        "api": api_settings(server, process.client_authorities),
     }
 
 

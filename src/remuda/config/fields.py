@@ -113,6 +113,10 @@ def check_url(text: str) -> Problem:
     return "is not a plain URL: write one such as https://cloud.example.com, without a slash at its end"
 
 
+def check_tls(text: str) -> Problem:
+    return None if text in {"", "self-signed"} else "is not known: write self-signed, or leave it out"
+
+
 def check_origin(text: str) -> Problem:
     if text == "*" or (_is_plain_url(text) and not urlsplit(text).path):
         return None

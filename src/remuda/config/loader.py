@@ -17,6 +17,7 @@ from typing import Any, get_type_hints
 from remuda.config.fields import Section, Setting
 from remuda.config.schema import SETTINGS, Configuration
 from remuda.config.values import InvalidValue, from_text, read
+from remuda.datadir import default_directory
 from remuda.kernel.errors import Invalid, RemudaError
 from remuda.kernel.text import nearest
 
@@ -123,7 +124,7 @@ def from_flags(flags: Mapping[str, str | None]) -> Iterator[SourceValue]:
     """Yield the values of the command line, by setting: the flag is the last part of its name."""
     for name, text in flags.items():
         if text is not None:
-            yield _text(SETTINGS[name], text, f"--{name.rpartition('.')[2]}")
+            yield _text(SETTINGS[name], text, f"--{name.rpartition('.')[2].replace('_', '-')}")
 
 
 def _text(setting: Setting, text: str, origin: str) -> SourceValue:
@@ -194,7 +195,7 @@ def load(
 ) -> LoadedConfiguration:
     """Read the configuration, or raise Misconfigured. `flags` are the values of the command line, by setting."""
     above = [*from_environment(environment), *from_flags(flags or {})]
-    data = _values(above)[0].get("server.data") or _default_data(environment)
+    data = _values(above)[0].get("server.data") or default_directory(environment)
     named = file or (Path(environment[_CONFIG]) if environment.get(_CONFIG) else None)
     found = named or _in(data)
     below = [] if found is None else from_file(read_file(found), found)
@@ -253,16 +254,6 @@ def _in(data: Path) -> Path | None:
         cause = error.strerror or str(error)
         remedy = "run this as the directory's owner, or name another one"
         raise Invalid("--data", f"{data} cannot be read ({cause})", remedy=remedy) from None
-
-
-def _default_data(environment: Mapping[str, str]) -> Path:
-    base = environment.get("XDG_DATA_HOME")
-    if base:
-        return Path(base) / "remuda"
-    try:
-        return Path.home() / ".local" / "share" / "remuda"
-    except RuntimeError:
-        raise Invalid("--data", "is not given, and there is no home directory", remedy="name a directory") from None
 
 
 def _built(section: Any, values: Mapping[str, Any], prefix: str = "") -> Any:

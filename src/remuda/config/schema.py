@@ -22,6 +22,7 @@ from remuda.config.fields import (
     check_percentage,
     check_positive,
     check_provider_type,
+    check_tls,
     check_url,
     check_uuid,
     check_vlan,
@@ -180,9 +181,9 @@ class ServerConfig(Section):
     public_url: Annotated[
         str,
         Description(
-            "The URL at which clients reach the process, if there is a proxy in front.",
+            "The URL at which clients reach the process; needed with a proxy in front, or to listen on all addresses.",
             check_url,
-            "http:// and `listen`",
+            "http:// or https:// and `listen`",
         ),
     ] = ""
     cors_origins: Annotated[
@@ -197,6 +198,17 @@ class ServerConfig(Section):
         tuple[str, ...],
         Description("Networks of proxies that may pass on client certificates; needs `client_ca_file`.", check_network),
     ] = ()
+    tls_certificate_file: Annotated[
+        Path | None,
+        Description("PEM file of the server's certificate, with the intermediate ones after it.", shown="no TLS"),
+    ] = None
+    tls_key_file: Annotated[Path | None, Description("PEM file of that certificate's key.", shown="no TLS")] = None
+    tls: Annotated[
+        str, Description("`self-signed` makes a certificate in the data directory, for a first try.", check_tls)
+    ] = ""
+    insecure: Annotated[
+        bool, Description("Whether clients may reach the server over the network without TLS, in clear text.")
+    ] = False
     client_ca_file: Annotated[
         Path | None,
         Description("PEM file of the authorities that issue client certificates of services.", shown="no authority"),

@@ -12,6 +12,7 @@ from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
 from remuda.config.object_limits import check_object_limits
+from remuda.config.reach import check_reach, client_authorities, public_url
 from remuda.config.schema import (
     ClusterConfig,
     ClusterNodeConfig,
@@ -191,11 +192,6 @@ def _wrong(location: str, problem: str) -> Misconfigured:
     return Misconfigured((f"region.{location} {problem}{end}",))
 
 
-def public_url(server: ServerConfig, address: ListenAddress) -> str:
-    """Return the URL at which clients reach the process that listens on this address."""
-    return server.public_url or f"http://{address.reachable}"
-
-
 def connection_limits(server: ServerConfig) -> ConnectionLimits:
     return ConnectionLimits(
         head_s=server.head_timeout.total_seconds(),
@@ -206,30 +202,15 @@ def connection_limits(server: ServerConfig) -> ConnectionLimits:
     )
 
 
-def client_authorities(server: ServerConfig) -> ClientAuthorities | None:
-    """Return the authorities of client certificates, or raise Misconfigured."""
-    path = server.client_ca_file
-    if path is None:
-        if server.certificate_proxies:
-            needed = "name the PEM file of the authorities that issue the certificates of your services"
-            raise Misconfigured((f"server.certificate_proxies needs server.client_ca_file: {needed}.",))
-        return None
-    try:
-        return ClientAuthorities(path.read_bytes())
-    except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or "it has no certificate"
-        problem = f"cannot be read from {path} ({cause}): name a PEM file of certificates"
-        raise Misconfigured((f"server.client_ca_file {problem}.",)) from None
-
-
-def api_settings(server: ServerConfig) -> ApiSettings:
+def api_settings(server: ServerConfig, authorities: ClientAuthorities | None = None) -> ApiSettings:
+    """Return the settings of the APIs. The authorities of client certificates are read from their file by default."""
     return ApiSettings(
         body_limit=server.body_limit,
         body_timeout_s=server.body_timeout.total_seconds(),
         time_limit_s=server.request_timeout.total_seconds(),
         cors=Cors(server.cors_origins),
         forwarding=ForwardingProxies(server.forwarding_proxies),
-        certificates=CertificateProxies(server.certificate_proxies, client_authorities(server)),
+        certificates=CertificateProxies(server.certificate_proxies, authorities or client_authorities(server)),
     )
 
 
@@ -296,6 +277,7 @@ def check(configuration: Configuration) -> None:
     check_object_limits(server)
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
+    check_reach(server)
     accepts_certificates = client_authorities(server) is not None
     metrics_settings(configuration.metrics)
     try:

@@ -126,6 +126,21 @@ def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any
             return done.value  # type: ignore[no-any-return]  # same
 
 
+def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials:
+    """Read the credentials of a request; again for a stream, since the authorities of certificates may change."""
+    peer, settings = inbound.observation.peer, ports.settings
+    address = peer[0] if peer else None
+    is_proxy = address is not None and (address in settings.forwarding or address in settings.certificates)
+    return read_credentials(
+        inbound.headers,
+        all_headers=inbound.scope["headers"],
+        peer=address,
+        proxies=settings.certificates,
+        clock=ports.clock,
+        tls_certificate=None if is_proxy else inbound.tls_certificate,
+    )
+
+
 async def collection_response(
     inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts
 ) -> Response:
@@ -158,7 +173,7 @@ async def _watch(
     async def renew() -> Principal:
         if inbound.credentials is None:
             return ANONYMOUS
-        authentication = ports.authenticator.authenticate(inbound.credentials)
+        authentication = ports.authenticator.authenticate(_credentials(inbound, ports))
         return await run_with_timeout(ports.settings.time_limit_s, authentication)
 
     return await watch_response(
@@ -247,7 +262,7 @@ class Api:
             inbound.extra_headers += take(anonymous(inbound.client(self._settings.forwarding)))
             return ANONYMOUS
         try:
-            credentials = self._credentials(inbound)
+            credentials = _credentials(inbound, self._ports)
             self._check_unknown_caller(inbound, credentials)
             authentication = self._ports.authenticator.authenticate(credentials)
             principal = await run_with_timeout(self._settings.time_limit_s, authentication)
@@ -258,16 +273,6 @@ class Api:
         inbound.observation.principal = principal.actor_name
         inbound.extra_headers += take(principal.actor_name)
         return principal
-
-    def _credentials(self, inbound: InboundRequest) -> RequestCredentials:
-        peer = inbound.observation.peer
-        return read_credentials(
-            inbound.headers,
-            all_headers=inbound.scope["headers"],
-            peer=peer[0] if peer else None,
-            proxies=self._settings.certificates,
-            clock=self._ports.clock,
-        )
 
     def _check_unknown_caller(self, inbound: InboundRequest, credentials: RequestCredentials) -> None:
         """Reject unknown credentials from an address over its limit, before their signature is verified."""

@@ -195,7 +195,7 @@ def _stored(record: AuditRecord, subject: str) -> Record:
 
 
 def _belongs_to(who: Principal, organization: str) -> bool:
-    known = (who.organization, *who.organizations, *who.access.organizations)
+    known = (who.organization, *who.organizations, *who.closed, *who.access.organizations)
     return bool(who.access.everywhere) or organization in known
 
 

@@ -1,11 +1,11 @@
 """Authentication: the credentials of a request, the principal that a service acts for, and the authenticator port.
 
-A caller has a bearer token; a service has a client certificate instead or in addition, which a proxy in front passes on
-in headers. These count only from proxies that may vouch for certificates, and the certificate is verified here again. A
-service must name the principal it acts for in `X-Principal`; with `X-Impersonate` it asks for no more than both may do.
-A token may belong to a service as well, which only the `Authenticator` can tell, so both headers are also read beside a
-token, and what is wrong with them is kept as `fault`: a service is rejected for it. Beside any other token the headers
-are ignored.
+A caller has a bearer token; a service has a client certificate instead or in addition. TLS has verified it, or a proxy
+in front passes it on in headers. These count only from proxies that may vouch for certificates, and the certificate is
+verified here again; the certificate of a proxy's own connection never counts for its clients. A service must name the
+principal it acts for in `X-Principal`; with `X-Impersonate` it asks for no more than both may do. A token may belong to
+a service as well, which only the `Authenticator` can tell, so both headers are also read beside a token, and what is
+wrong with them is kept as `fault`: a service is rejected for it. Beside any other token the headers are ignored.
 
 `X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that payload. A JWS is verified with
 the key of the client certificate, which determines the algorithms; key parameters of its header are ignored. Identity
@@ -145,17 +145,23 @@ def read_credentials(
     peer: str | None,
     proxies: CertificateProxies,
     clock: Clock,
+    tls_certificate: str | None = None,
 ) -> RequestCredentials:
     """Read the credentials, or raise Unauthenticated if there are none and Malformed if they are invalid.
 
     Raise Unauthenticated, too, for a certificate that no authority of ours has issued. `headers` is a mapping of
-    `all_headers`, which show whether one was repeated and is therefore ambiguous.
+    `all_headers`, which show whether one was repeated and is therefore ambiguous. `tls_certificate` is the one that the
+    client has shown and TLS has verified. It counts unless there is only a token: a client may show it everywhere.
     """
     authorization = headers.get(b"authorization")
     if headers.get(b"ssl-client-cert") and peer is not None and peer in proxies:
         _reject_duplicates(all_headers)
         token = None if authorization is None else read_bearer(authorization)
         return _service_credentials(headers, token, _forwarded_certificate(headers, proxies, clock))
+    if tls_certificate is not None and (authorization is None or b"x-principal" in headers):
+        _reject_duplicates(all_headers)
+        token = None if authorization is None else read_bearer(authorization)
+        return _service_credentials(headers, token, tls_certificate)
     if authorization is None:
         raise Unauthenticated("authorization header missing")
     if len(headers) != len(all_headers):

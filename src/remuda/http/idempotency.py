@@ -46,9 +46,12 @@ _WAIT_S = 1
 
 
 def key_owner(principal: Principal) -> str:
-    """Return the owner of a caller's keys. The name alone is ambiguous across issuers and services."""
+    """Return the owner of a caller's keys. The name alone is ambiguous across issuers and services.
+
+    A login to which an organization is closed does not get the responses of one to which it was open.
+    """
     identity = (principal.subject, principal.actor_name, principal.service, principal.issuer, principal.member_of_only)
-    return msgspec.json.encode(identity).decode()
+    return msgspec.json.encode((*identity, principal.closed) if principal.closed else identity).decode()
 
 
 class _Started(msgspec.Struct, frozen=True, tag="started"):

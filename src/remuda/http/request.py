@@ -110,6 +110,13 @@ class InboundRequest:
         self.extra_headers: tuple[Header, ...] = ()
         self.credentials: RequestCredentials | None = None
 
+    @property
+    def tls_certificate(self) -> str | None:
+        """Certificate of the client as PEM, if TLS has verified one."""
+        extensions = self.scope.get("extensions")
+        chain: list[str] = extensions["tls"]["client_cert_chain"] if extensions and "tls" in extensions else []
+        return chain[0] if chain else None
+
     def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
         return client_of(self.observation.peer, self.headers, proxies)

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.identity import audit as auditing
 from remuda.identity import operator_tokens as operator
 from remuda.identity.audit import AuditLog
+from remuda.identity.factors.passkeys import RelyingParty
+from remuda.identity.factors.service import Authenticators
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.code_flow import Federation
 from remuda.identity.federation.providers import LoginProviders, check_providers, seed_providers
@@ -18,10 +21,14 @@ from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.browser_sessions import BrowserLogins
 from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, KnownBrowserCookie, States
 from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.factor_pages import FactorPages, FactorReset
+from remuda.identity.login.factor_requirement import FactorRequirement
+from remuda.identity.login.factor_templates import FactorTemplates
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import LoginRedirects
+from remuda.identity.login.second_factor import SecondFactorStep
 from remuda.identity.oauth import routes as oauth
 from remuda.identity.oauth.clients import Assertions, Clients, seed_clients
 from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
@@ -113,6 +120,8 @@ class IdentityServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    factors: FactorPages
+    factor_reset: FactorReset
     limits: QuotaLimits
     allocations: Allocations
     audit: AuditLog
@@ -202,6 +211,8 @@ class LoginServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    factors: FactorPages
+    factor_reset: FactorReset
 
 
 def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth, passwords: Passwords) -> LoginServices:
@@ -223,13 +234,32 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         "attempts": Attempts(clock=clock, per_minute=settings.logins_per_minute),
         "records": LoginAudit(store=store, log=ports.log),
     }
+    requirement = FactorRequirement(store=store, clock=clock, permissions=oauth.permissions)
+    authenticators = Authenticators(
+        store=store, clock=clock, randomness=randomness, relying_party=RelyingParty(settings.issuer)
+    )
+    templates = FactorTemplates(pages=pages, host=urlsplit(settings.issuer).netloc)
+    step = SecondFactorStep(
+        store=store,
+        states=shared["states"],
+        authenticators=authenticators,
+        requirement=requirement,
+        templates=templates,
+    )
     login = LoginPages(
         **shared,
+        second_factor=step,
         randomness=randomness,
         cookie=cookie,
         known_browser_cookie=known_browsers,
         redirects=LoginRedirects(
-            clock=clock, settings=settings, pages=pages, logins=logins, codes=oauth.grants.codes, clients=clients
+            clock=clock,
+            settings=settings,
+            pages=pages,
+            logins=logins,
+            codes=oauth.grants.codes,
+            clients=clients,
+            requirement=requirement,
         ),
         providers=LoginProviders(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
@@ -238,7 +268,11 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
     return LoginServices(
         login=login,
         logout=LogoutPages(**shared, cookie=cookie, tokens=tokens.tokens),
-        account=AccountPage(**shared, bindings=Bindings(settings), sessions=sessions, login=login),
+        account=AccountPage(
+            **shared, bindings=Bindings(settings), sessions=sessions, authenticators=authenticators, login=login
+        ),
+        factors=FactorPages(**shared, clock=clock, authenticators=authenticators, login=login),
+        factor_reset=FactorReset(store=store, authenticators=authenticators, sessions=sessions),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
         passwords=PasswordPages(**shared),
     )

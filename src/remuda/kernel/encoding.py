@@ -22,6 +22,11 @@ def to_base64url(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
+def fingerprint(certificate: bytes) -> str:
+    """Return the SHA-256 fingerprint of a certificate (DER), as OpenSSL and browsers show it."""
+    return hashlib.sha256(certificate).digest().hex(":").upper()
+
+
 def from_base64url(text: str | bytes) -> bytes:
     """Return the bytes of a base64url text, or raise ValueError. The error does not quote the text."""
     encoded_text = text if isinstance(text, bytes) else text.encode("ascii", "replace")

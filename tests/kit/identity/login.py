@@ -20,6 +20,7 @@ from remuda.identity.login import routes as login_api
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
 from remuda.identity.login.common_passwords import load_words
 from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.passwords import Argon2Parameters, Passwords
 from remuda.identity.oauth import routes as oauth_api
@@ -83,6 +84,8 @@ class LoginServices:
     account: AccountPage
     devices: DevicePage
     password_pages: PasswordPages
+    factors: FactorPages
+    factor_reset: FactorReset
     oauth: OAuth
     registration: ClientRegistration
     tokens: TokenServices
@@ -128,6 +131,8 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         account=pages.account,
         devices=pages.devices,
         password_pages=pages.passwords,
+        factors=pages.factors,
+        factor_reset=pages.factor_reset,
         oauth=oauth,
         registration=ClientRegistration(store=store, clock=world.clock, randomness=world.randomness),
         tokens=tokens,

@@ -118,7 +118,7 @@ class PermissionEnvironment:
         return await self.store.update(replace(found, spec=replace(found.spec, state="suspended")))
 
     async def standing(self, user: User, **more: Any) -> ResolvedAccess:
-        return await self.permissions.of_user(user, **more)
+        return await self.permissions.of_user(user, **{"proof": "password", **more})
 
 
 EnvironmentT = TypeVar("EnvironmentT", bound=PermissionEnvironment)

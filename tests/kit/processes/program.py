@@ -20,7 +20,7 @@ import httpx2
 from remuda.datadir import DataDirectory
 from tests.kit.processes.forked import Forked, start
 
-READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
+READY = re.compile(r"^Remuda is ready at (https?://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
 CODE = "import sys; from remuda.cli import main; sys.exit(main())"
 UNPRIVILEGED = f"""
 import ctypes

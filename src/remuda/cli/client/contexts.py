@@ -37,6 +37,8 @@ class LoginContext(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 
     endpoints: Mapping[str, str]
     tokens: LoginTokens
+    certificate: str = ""
+    """The only certificate to trust, as PEM; empty if the authorities of this machine vouch for it."""
     subject: str = ""
     organization: NamedId | None = None
     project: NamedId | None = None

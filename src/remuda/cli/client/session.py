@@ -40,7 +40,7 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
 
     def __init__(self, name: str, context: LoginContext, file: ContextsFile, *, clock: Clock | None = None) -> None:
         self.name, self.context = name, context
-        self._file, self._connections = file, Connections(clock)
+        self._file, self._connections = file, Connections(clock, certificate=context.certificate)
 
     async def __aexit__(self, *error: object) -> None:
         await self._connections.__aexit__(*error)

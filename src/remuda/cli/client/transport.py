@@ -1,26 +1,30 @@
 """Connections to the servers of a login, and API errors in terms of the command line.
 
 Requests go through the HTTP client core, `http.transport`. Certificates are verified by what the machine trusts, or by
-SSL_CERT_FILE. An error keeps the server's message, with the option concerned and a remedy: messages of the reference
-contract have none, and some remedies of the API are called differently in the CLI.
+SSL_CERT_FILE, unless the login has pinned one. An error keeps the server's message, with the option concerned and a
+remedy: messages of the reference contract have none, and some remedies of the API are called differently in the CLI.
 """
 
 import re
 import ssl
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
 
-from remuda.http.transport import ClientSettings, HttpTransport
+from remuda.cli.client.pins import explained_trust, pinned_context
+from remuda.http.transport import ClientSettings, HttpTransport, OutboundRequest
 from remuda.kernel.clock import Clock, SystemClock
-from remuda.kernel.errors import Malformed, NotFound, PreconditionFailed, RemudaError, Unusable
+from remuda.kernel.errors import Malformed, NotFound, PreconditionFailed, RemudaError, ServerUnreachable, Unusable
 from remuda.kernel.randomness import SystemRandomness
 
 if TYPE_CHECKING:
+    import httpx2
+
     from remuda.access.principal import Context
+    from remuda.http.sse import Received
 
 _SETTINGS = ClientSettings(read_s=40.0, silence_s=40.0, attempts=3, first_pause_s=0.2, longest_pause_s=1.0)
 
@@ -32,12 +36,37 @@ class _NoCredentials:
         return {}
 
 
+class _Transport(HttpTransport):
+    """Connections to one server, whose errors about its certificate are those of the command line."""
+
+    is_pinned = False
+
+    async def exchange(self, request: OutboundRequest) -> "httpx2.Response":
+        try:
+            return await super().exchange(request)
+        except ServerUnreachable as error:
+            raise explained_trust(error, is_pinned=self.is_pinned) from None
+
+    async def events(
+        self, request: OutboundRequest, since: str | None, on_message: Callable[[], None] | None = None
+    ) -> "AsyncGenerator[Received | RemudaError]":
+        async with aclosing(super().events(request, since, on_message)) as events:
+            async for event in events:
+                if isinstance(event, ServerUnreachable):
+                    yield explained_trust(event, is_pinned=self.is_pinned)
+                else:
+                    yield event
+
+
 class Connections(AbstractAsyncContextManager["Connections"]):
     """Transports to the servers of a login, one for each origin. Use it as a context manager."""
 
-    def __init__(self, clock: Clock | None = None, settings: ClientSettings = _SETTINGS) -> None:
-        self.clock, self._settings = clock or SystemClock(), settings
-        self._transports: dict[str, HttpTransport] = {}
+    def __init__(
+        self, clock: Clock | None = None, settings: ClientSettings = _SETTINGS, *, certificate: str = ""
+    ) -> None:
+        """Take the only certificate to trust, as PEM; without one, those of the authorities of this machine."""
+        self.clock, self._settings, self._certificate = clock or SystemClock(), settings, certificate
+        self._transports: dict[str, _Transport] = {}
 
     async def __aexit__(self, *_: object) -> None:
         for transport in self._transports.values():
@@ -47,14 +76,15 @@ class Connections(AbstractAsyncContextManager["Connections"]):
         """Return the transport to the server of a URL, and the path of the URL."""
         origin, path = _split(url)
         if origin not in self._transports:
-            self._transports[origin] = HttpTransport(
+            self._transports[origin] = _Transport(
                 origin,
                 credentials=_NoCredentials(),
                 clock=self.clock,
                 randomness=SystemRandomness(),
                 settings=self._settings,
-                tls=_tls(origin),
+                tls=_tls(origin, self._certificate),
             )
+            self._transports[origin].is_pinned = bool(self._certificate)
         return self._transports[origin], path
 
 
@@ -69,9 +99,11 @@ def _split(url: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
 
 
-def _tls(origin: str) -> ssl.SSLContext:
+def _tls(origin: str, certificate: str) -> ssl.SSLContext:
     """Return TLS settings; without https, none are loaded, because that takes longer than most requests."""
-    return ssl.create_default_context() if origin.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not origin.startswith("https:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return pinned_context(certificate) if certificate else ssl.create_default_context()
 
 
 _NAME = "/metadata/name"

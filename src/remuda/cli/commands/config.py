@@ -11,8 +11,12 @@ from remuda.config.loader import LoadedConfiguration, Misconfigured, load
 from remuda.config.show import as_toml
 
 
-def load_configuration(config: Path | None, data: Path | None, listen: str | None) -> LoadedConfiguration:
-    flags = {"server.data": None if data is None else str(data), "server.listen": listen}
+def load_configuration(
+    config: Path | None, data: Path | None, listen: str | None, **flags: str | None
+) -> LoadedConfiguration:
+    """Return the configuration with the options of a command: `flags` are those of the section server, by name."""
+    flags = {f"server.{name}": value for name, value in flags.items()}
+    flags |= {"server.data": None if data is None else str(data), "server.listen": listen}
     return load(os.environ, file=config, flags=flags)
 
 

@@ -1,7 +1,7 @@
 """Command ``remuda doctor``: checks of an installation.
 
 It checks the release, the data directory and its keys, the disk, the process and its address, the integrity of the
-store, the clock, and what waits for an operator.
+store, its TLS certificate, the clock, and what waits for an operator.
 """
 
 import os
@@ -22,6 +22,8 @@ from remuda.cli.commands.config import load_configuration
 from remuda.cli.options import ConfigOption, DataOption
 from remuda.cli.output import write
 from remuda.config.loader import LoadedConfiguration
+from remuda.config.reach import exposure, has_clear_text, tls_settings
+from remuda.config.schema import ServerConfig
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import ListenAddress, listen
 from remuda.http.transport import ClientSettings, HttpTransport, OutboundRequest, read_response
@@ -162,6 +164,8 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(known[:_MAX_NAMES]) + (" and more" if len(known) > _MAX_NAMES else "")
 
 
+_SOON = timedelta(days=14)
+_RENEW = "Replace it and its key: they are loaded without a restart."
 _GIB, _MIB = 1 << 30, 1 << 20
 _LOW_SPACE, _NO_SPACE = _GIB, 100 * _MIB
 _OTHER_USERS = 0o077
@@ -176,6 +180,8 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
         remedy = "The first start of remuda up creates it, or name another."
         yield warning("directory", f"{data.path} does not exist.", remedy)
         yield _address(server.listen)
+        for finding in _reach(server, data, clock, is_running=False):
+            yield finding
         return
     yield _directory(data.path)
     yield _disk(data)
@@ -187,7 +193,10 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
         yield _metrics(data)
     else:
         yield _address(server.listen)
-    for finding in _store(data, clock, is_running=is_running):
+    for finding in (
+        *_reach(server, data, clock, is_running=is_running),
+        *_store(data, clock, is_running=is_running),
+    ):
         yield finding
 
 
@@ -270,6 +279,41 @@ def _address(address: ListenAddress) -> Finding:
         return warning("process", f"No process is running, and none could start: {error.message}", "")
 
 
+def _reach(server: ServerConfig, data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
+    """Yield whether clients on other machines can use the process safely, and how long its certificate lasts."""
+    if (problem := exposure(server)) and not is_running:
+        yield critical("reach", problem, "")
+    elif data.is_process_insecure() if is_running else has_clear_text(server):
+        message = "Clients on other machines send passwords and tokens in clear text."
+        remedy = "Give the server TLS, or put a proxy with TLS in front and let the server listen on 127.0.0.1."
+        yield warning("reach", message, remedy)
+    certificate = data.certificate_of_process() if is_running else _configured_certificate(server)
+    if certificate:
+        yield _certificate(certificate, clock)
+
+
+def _configured_certificate(server: ServerConfig) -> str:
+    try:
+        tls = tls_settings(server)
+        return "" if tls is None else tls.files.certificate.read_text(encoding="ascii")
+    except (RemudaError, OSError, UnicodeDecodeError):
+        return ""  # the next start says so
+
+
+def _certificate(pem: str, clock: Clock) -> Finding:
+    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415  slow to import and rarely needed
+
+    try:
+        ends = load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+    except ValueError:
+        return critical("certificate", "The certificate of the server is not PEM.", _RENEW)
+    left = ends - clock.now()
+    if left <= timedelta(0):
+        return critical("certificate", f"The certificate of the server has expired on {ends:%Y-%m-%d}.", _RENEW)
+    message = f"The certificate of the server is valid until {ends:%Y-%m-%d}."
+    return warning("certificate", message, _RENEW) if left < _SOON else ok("certificate", message)
+
+
 class _ReleaseRead(msgspec.Struct, frozen=True):
     version: str = ""
     revision: str = ""
@@ -281,7 +325,7 @@ async def _process(data: DataDirectory) -> list[Finding]:
         remedy = "Try again in a moment; if this persists, stop the process."
         return [warning("process", "A process has the store open but has not published its address.", remedy)]
     try:
-        async with Connections(settings=_ONE_ATTEMPT) as connections:
+        async with Connections(settings=_ONE_ATTEMPT, certificate=data.certificate_of_process()) as connections:
             transport, _ = connections.at(url)
             version = await transport.exchange(OutboundRequest(name="version", method="GET", target="/api/version"))
             release = read_response(version.content, _ReleaseRead, server=url)

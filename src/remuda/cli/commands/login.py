@@ -1,5 +1,7 @@
 """Commands ``remuda login`` and ``remuda logout``."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +11,14 @@ from msgspec.structs import replace
 
 from remuda.cli.client.contexts import LoginContext, LoginTokens, NamedId
 from remuda.cli.client.oauth import DeviceAuthorizationResponse, log_in
+from remuda.cli.client.pins import certificate_to_pin
 from remuda.cli.client.session import ClientSession
 from remuda.cli.client.transport import Connections
+from remuda.cli.crud import confirm
 from remuda.cli.lookup import NamedResource, contexts_file, find_organization, find_project
-from remuda.cli.output import echo
+from remuda.cli.output import echo, is_terminal
 from remuda.cli.progress import sleep
-from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable
+from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable, Unusable
 from remuda.kernel.secrets import Secret, hide
 
 _DEFAULT_URL = "http://127.0.0.1:8080"
@@ -45,6 +49,7 @@ async def login(
     credentials: Path | None = None,
     organization: str | None = None,
     project: str | None = None,
+    fingerprint: str | None = None,
 ) -> None:
     """Log in with a browser or as a service account.
 
@@ -61,17 +66,22 @@ async def login(
         browser.
     :param organization: Work in this organization, by name or id. Needed only if there are several.
     :param project: Work in this project, by name or id. Needed only if there are several.
+    :param fingerprint: Trust the server's certificate if this is its SHA-256 fingerprint, without a question about one
+        that this machine does not know.
     """
     if not name:
         raise Invalid("--name", "is empty", remedy="give the login a name such as work")
     file = contexts_file()
     file.read()
     if credentials is None:
-        context = await _log_in(_endpoints(url or _DEFAULT_URL))
+        endpoints = _endpoints(url or _DEFAULT_URL)
+        context = await _log_in(endpoints, await _certificate(endpoints, fingerprint))
     else:
         found = _read_credentials(credentials)
         endpoints = found.endpoints if url is None else _endpoints(url)
-        context = LoginContext(endpoints=endpoints, tokens=LoginTokens(access=found.token))
+        certificate = await _certificate(endpoints, fingerprint, credentials.parent)
+        tokens = LoginTokens(access=found.token)
+        context = LoginContext(endpoints=endpoints, tokens=tokens, certificate=certificate)
         organization, project = organization or found.organization_id, project or found.project_id
     with _naming_credentials(credentials, context):
         async with ClientSession(name, context, file) as session:
@@ -105,10 +115,26 @@ def _endpoints(url: str) -> dict[str, str]:
     return {service: f"{url.rstrip('/')}/{service}" for service in _SERVICES}
 
 
-async def _log_in(endpoints: dict[str, str]) -> LoginContext:
-    async with Connections() as connections:
+async def _certificate(endpoints: dict[str, str], expected: str | None, directory: Path | None = None) -> str:
+    """Return the certificate to pin, if any. That of the process of a data directory on this machine is known."""
+    from remuda.datadir import DataDirectory, default_directory  # noqa: PLC0415  slow to import and rarely needed
+
+    named = os.environ.get("REMUDA_DATA")
+    candidates = (directory, Path(named) if named else None, default_directory(os.environ))
+    local = [DataDirectory(path) for path in candidates if path is not None]
+    return await certificate_to_pin(endpoints["identity"], expected=expected, local=local, ask=_ask)
+
+
+def _ask(question: str) -> None:
+    if not is_terminal(sys.stdin):
+        raise Unusable(f"{question} Then add --fingerprint to trust it.")
+    confirm(question, yes=False)
+
+
+async def _log_in(endpoints: dict[str, str], certificate: str) -> LoginContext:
+    async with Connections(certificate=certificate) as connections:
         tokens = await log_in(connections, endpoints["identity"], _announce, sleep)
-    return LoginContext(endpoints=endpoints, tokens=tokens)
+    return LoginContext(endpoints=endpoints, tokens=tokens, certificate=certificate)
 
 
 def _announce(device: DeviceAuthorizationResponse) -> None:

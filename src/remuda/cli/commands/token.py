@@ -13,7 +13,8 @@ from remuda.cli.commands.config import load_configuration
 from remuda.cli.options import ConfigOption, DataOption
 from remuda.cli.output import echo, echo_error
 from remuda.config.loader import LoadedConfiguration
-from remuda.config.settings import identity_settings, public_url
+from remuda.config.reach import public_url
+from remuda.config.settings import identity_settings
 from remuda.datadir import DataDirectory
 from remuda.http.transport import OutboundRequest, encode_body, read_response
 from remuda.identity.credentials import CredentialsFile
@@ -80,7 +81,7 @@ async def _send(data: DataDirectory, request: OperatorRequest, sealer: Sealer) -
     body = encode_body(OperatorTokenWrite(request=seal_request(request, sealer)))
     outbound = OutboundRequest(name="issue token", method="POST", target=f"{IDENTITY_PREFIX}{PATH}", body=body)
     try:
-        async with Connections() as connections:
+        async with Connections(certificate=data.certificate_of_process()) as connections:
             response = await connections.at(url)[0].exchange(outbound)
     except (ServerUnreachable, OutcomeUnknown) as error:
         message = f"The process that has {data.store} open does not respond: {error.message}"

@@ -1,17 +1,23 @@
 """Command ``remuda up``: all services in one process."""
 
 import asyncio
+import ssl
 from pathlib import Path
+from typing import Literal
 
 import uvloop
 
 from remuda.app import StartMessages, registry, services, settings
 from remuda.cli.commands.config import load_configuration
+from remuda.cli.options import Flag
 from remuda.cli.output import echo
 from remuda.config.object_limits import object_limits
+from remuda.config.reach import own_url
 from remuda.config.settings import check
+from remuda.datadir import DataDirectory
 from remuda.http.server.server import ListenAddress
 from remuda.identity.bootstrap import FirstLogin
+from remuda.kernel.encoding import fingerprint
 from remuda.process import run
 
 _FIRST_START = """\
@@ -29,7 +35,15 @@ service account scripts with it. The response contains a new token for scripts.
 """
 
 
-def up(*, data: Path | None = None, listen: str | None = None, config: Path | None = None) -> None:
+def up(
+    *,
+    data: Path | None = None,
+    listen: str | None = None,
+    config: Path | None = None,
+    tls: Literal["self-signed"] | None = None,
+    public_url: str | None = None,
+    insecure: Flag = False,
+) -> None:
     """Run all services in one process until Ctrl-C or SIGTERM.
 
     The first start creates an administrator, an organization, a project and a service account, and prints how to log
@@ -38,19 +52,27 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
     Example::
 
         remuda up --data ./data --listen 127.0.0.1:8080
+        remuda up --listen 10.0.0.7:8443 --tls self-signed
 
     :param data: Keep the store, its keys and credentials.json in this directory, which is created if it does not exist.
         The default is $XDG_DATA_HOME/remuda, usually ~/.local/share/remuda.
     :param listen: Listen on this HOST:PORT. The default is 127.0.0.1:8080; port 0 takes a free port.
     :param config: Read the configuration from this TOML file. The default is remuda.toml in the data directory, if it
         exists.
+    :param tls: Speak TLS with a certificate that is made in the data directory, for a first try.
+    :param public_url: Tell clients to use this URL. Needed to listen on all addresses.
+    :param insecure: Let clients use the server over the network without TLS, in clear text.
     """
-    configuration = load_configuration(config, data, listen).configuration
+    flags = {"tls": tls, "public_url": public_url, "insecure": "true" if insecure else None}
+    configuration = load_configuration(config, data, listen, **flags).configuration
     check(configuration)
-    directory = configuration.server.data.resolve()
+    server = configuration.server
 
     def announce(address: ListenAddress) -> None:
-        echo(f"Remuda is ready at http://{address} (data in {directory}). Stop it with Ctrl-C.")
+        if server.tls:
+            _announce_certificate(DataDirectory(server.data).tls_certificate)
+        url = server.public_url if address.is_wildcard else own_url(server, address)
+        echo(f"Remuda is ready at {url} (data in {server.data.resolve()}). Stop it with Ctrl-C.")
 
     begin = services(
         configuration, StartMessages(first_login=_announce_first_start, credentials_lost=_credentials_lost)
@@ -59,6 +81,11 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
     running = run(settings(configuration), announce=announce, services=begin, kinds=kinds)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)
+
+
+def _announce_certificate(certificate: Path) -> None:
+    shown = fingerprint(ssl.PEM_cert_to_DER_cert(certificate.read_text(encoding="ascii")))
+    echo(f"The certificate is self-signed. remuda login shows its SHA-256 fingerprint: {shown}")
 
 
 def _announce_first_start(first: FirstLogin) -> None:

@@ -8,8 +8,10 @@ import asyncio
 import contextlib
 import math
 import socket
+import ssl
 import struct
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,7 +20,12 @@ import httptools
 from remuda.http.asgi import ASGIApp, Scope
 from remuda.http.responses import Header
 from remuda.http.server.http1 import FlowControl, RequestCycle
-from remuda.http.server.limits import ConnectionReaper, HeadTooLarge, Progress
+from remuda.http.server.limits import (
+    ConnectionReaper,
+    HeadTooLarge,
+    Progress,
+    ReapedConnection,
+)
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 _NEVER = math.inf
@@ -40,8 +47,11 @@ class _NotOneHost(Exception):  # noqa: N818  same
 class Connection(asyncio.Protocol):
     """Connection of one client."""
 
-    def __init__(self, server: "ConnectionFactory", reaper: ConnectionReaper) -> None:
+    def __init__(
+        self, server: "ConnectionFactory", reaper: ConnectionReaper, handshake: ReapedConnection | None
+    ) -> None:
         self._server, self._reaper, self._limits = server, reaper, reaper.limits
+        self._handshake = handshake
         self._parser = httptools.HttpRequestParser(self)
         # Otherwise a request that is pipelined behind one with `Connection: close` would fail that one, too.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -62,9 +72,11 @@ class Connection(asyncio.Protocol):
         """Start, unless there are too many connections."""
         self._transport, self._flow = transport, FlowControl(transport)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
-        self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
+        self._tls = _tls(transport.get_extra_info("ssl_object"))
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._reaper.connections.add(self)
+        if self._handshake is not None:
+            self._reaper.remove(self._handshake)
         self._wait(self._limits.head_s, "head_timeout")
         rejected = self._reaper.slots.take(self, self._client[0] if self._client else None)
         if rejected is None and self._reaper.is_stopping:
@@ -246,12 +258,12 @@ class Connection(asyncio.Protocol):
     def _scope(self, version: str) -> Scope:
         url = httptools.parse_url(self._url)
         path = (url.path or b"").decode("ascii")
-        return {
+        scope: Scope = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
             "method": self._parser.get_method().decode("ascii"),
-            "scheme": self._scheme,
+            "scheme": "http",
             "path": unquote(path) if "%" in path else path,
             "raw_path": url.path or b"",
             "query_string": url.query or b"",
@@ -260,6 +272,9 @@ class Connection(asyncio.Protocol):
             "client": self._client,
             "server": self._local,
         }
+        if self._tls is not None:
+            scope["scheme"], scope["extensions"] = "https", self._tls
+        return scope
 
     def _wait(self, seconds: float, reason: str) -> None:
         self._deadline, self._deadline_reason = self._reaper.now + seconds, reason
@@ -297,12 +312,22 @@ class Connection(asyncio.Protocol):
         self._ignores_input = True
         response = self._reaper.reject(error, reason, peer=self._client, default_headers=self._server.default_headers)
         self._transport.write(response)
-        self._transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
         self._wait(self._limits.linger_s, reason)
 
     def _close_counted(self, reason: str) -> None:
         self._reaper.count_closed(reason)
         self.abort()
+
+
+def _tls(connection: ssl.SSLObject | None) -> Mapping[str, Any] | None:
+    """Return the extensions of a scope with what TLS has verified; None without TLS."""
+    if connection is None:
+        return None
+    certificate = connection.getpeercert(binary_form=True)
+    chain = [] if certificate is None else [ssl.DER_cert_to_PEM_cert(certificate)]
+    return {"tls": {"client_cert_chain": chain}}
 
 
 def _address(found: Any) -> tuple[str, int] | None:
@@ -313,19 +338,21 @@ def _address(found: Any) -> tuple[str, int] | None:
 class ConnectionFactory:
     """Makes the connections of one server, which share the application, the tasks of requests and the Date header."""
 
-    def __init__(self, app: ASGIApp, reaper: ConnectionReaper) -> None:
-        self._app, self._reaper = app, reaper
+    def __init__(self, app: ASGIApp, reaper: ConnectionReaper, headers: bytes = b"") -> None:
+        """Take raw header lines for every response."""
+        self._app, self._reaper, self._headers = app, reaper, headers
         self.tasks: set[asyncio.Task[None]] = set()
         self.default_headers = b""
 
     def set_date(self, date: bytes) -> None:
         """Set the Date header of the responses from now on."""
-        self.default_headers = b"date: %b\r\n" % date
+        self.default_headers = b"date: %b\r\n%b" % (date, self._headers)
 
     def start(self, cycle: RequestCycle) -> None:
         task = asyncio.get_running_loop().create_task(cycle.run(self._app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def __call__(self) -> Connection:
-        return Connection(self, self._reaper)
+    def __call__(self, handshake: ReapedConnection | None = None) -> Connection:
+        """Make a connection. The handshake, if any, counts as a connection until this one is made."""
+        return Connection(self, self._reaper, handshake)

@@ -25,7 +25,8 @@ class ConnectionLimits:
     """Limits of a connection, which an operator may set."""
 
     head_s: float = 10.0
-    """Time for a request's head to be complete, from its first byte or the start of the connection."""
+    """Time for a request's head to be complete, from its first byte or the start of the connection; and for a TLS
+    handshake."""
     head_bytes: int = 64 * 1024
     headers: int = 100
     body_stall_s: float = 30.0

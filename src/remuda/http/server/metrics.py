@@ -23,6 +23,8 @@ UNROUTED = ("none", "none")
 
 CLOSE_REASONS = (
     "head_timeout",
+    "handshake_failed",
+    "handshake_timeout",
     "head_too_large",
     "malformed",
     "body_stalled",

@@ -17,6 +17,7 @@ from ipaddress import ip_address
 from remuda.http.asgi import ASGIApp
 from remuda.http.server.connection import Connection, ConnectionFactory
 from remuda.http.server.limits import ConnectionLimits, ConnectionReaper
+from remuda.http.server.tls import Handshake, ServerTls, TlsAcceptor
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness
@@ -29,6 +30,9 @@ _CLOSING_S = 1.0
 _UNSENT_BYTES = 64 * 1024
 _USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
+STRICT_TRANSPORT_SECURITY = b"strict-transport-security: max-age=31536000\r\n"
+"""Header of every response to clients that use https: they use nothing else for a year."""
+
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened on
 _LOCALHOST = "localhost"
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -63,6 +67,11 @@ class ListenAddress:
             return ip_address(self.host).is_loopback
         except ValueError:
             return self.host == _LOCALHOST
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for all addresses of this machine."""
+        return self.host in _ANY
 
     @property
     def reachable(self) -> "ListenAddress":
@@ -109,16 +118,21 @@ class HttpServer:
         closing: asyncio.Event | None = None,
         limits: ConnectionLimits | None = None,
         grace_s: float = _GRACE_S,
+        tls: ServerTls | None = None,
+        is_https: bool = False,
     ) -> None:
+        """Speak TLS, if there are settings for it. `is_https`: clients reach it by https, if only through a proxy."""
         self.closing = closing or asyncio.Event()
         """Set when stopping begins: streams end by it."""
         self._clock, self._grace_s = clock, grace_s
         self._reaper = ConnectionReaper(
             limits or ConnectionLimits(), now=clock.monotonic(), randomness=randomness, count_closed=count_closed
         )
-        self._new_connection = ConnectionFactory(app, self._reaper)
+        self._tls = tls
+        headers = STRICT_TRANSPORT_SECURITY if tls or is_https else b""
+        self._new_connection = ConnectionFactory(app, self._reaper, headers)
         self._tasks = BackgroundTasks(clock)
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsAcceptor | None = None
         self._hurry = asyncio.Event()
 
     @property
@@ -129,9 +143,12 @@ class HttpServer:
         """Start to serve, and return the address with the chosen port, or raise CannotListen."""
         listener = address if isinstance(address, BoundSocket) else listen(address)
         self._sweep()
-        self._server = await asyncio.get_running_loop().create_server(
-            self._new_connection, sock=listener.socket, backlog=_BACKLOG
-        )
+        if self._tls is not None:
+            self._server = TlsAcceptor(listener.socket, self._tls, self._new_connection, self._reaper)
+        else:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._new_connection, sock=listener.socket, backlog=_BACKLOG
+            )
         self._tasks.start("connections", self._sweep_forever)
         return listener.address
 
@@ -148,8 +165,11 @@ class HttpServer:
         self.closing.set()
         self._reaper.is_stopping = True
         self._reaper.all_closed.clear()
-        for connection in self._connections():
-            connection.shutdown()
+        for each in list(self._reaper.connections):
+            if isinstance(each, Connection):
+                each.shutdown()
+            elif isinstance(each, Handshake):
+                each.abort()
         await self._finish()
         await self._break_off()
         await self._tasks.stop()

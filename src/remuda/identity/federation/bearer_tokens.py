@@ -269,6 +269,7 @@ class ExternalBearers:
             issuer=provider.spec.issuer,
             source=provider.name,
             groups=groups,
+            proof="provider",
             dependencies=(OAuth2Provider, object_dependency(User, user_id(email))),
         )
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from remuda.identity.kinds.factors import SECOND_FACTORS
 from remuda.identity.kinds.oauth import (
     AUTHORIZATION_CODE,
     BROWSER_LOGIN,
@@ -34,6 +35,7 @@ KINDS: tuple[Kind[Any], ...] = (
     OAUTH2_PROVIDER,
     OAUTH2_CLIENT,
     PASSWORD,
+    SECOND_FACTORS,
     AUTHORIZATION_CODE,
     DEVICE_GRANT,
     USED_ASSERTION,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.identity.kinds.common import remuda_kind, shared_kind
+from remuda.identity.kinds.factors import AuthenticationMethod, LoginProof, proof_of
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
@@ -118,6 +119,8 @@ class AuthorizationCodeSpec(StoredStruct, frozen=True):
     """The code was used a second time while the first exchange was running, which then fails, too."""
     login: str = ""
     """Browser login behind it, if there is one: the resulting session ends with it."""
+    methods: tuple[AuthenticationMethod, ...] = ()
+    """Methods by which we authenticated the user; none of a provider's."""
 
 
 class AuthorizationCode(Resource, frozen=True):
@@ -141,6 +144,8 @@ class DeviceGrantSpec(StoredStruct, frozen=True):
     interval_s: int = 5
     login: str = ""
     """Browser login that approved it: the resulting session ends with it."""
+    methods: tuple[AuthenticationMethod, ...] = ()
+    """Methods by which we authenticated the user; none of a provider's."""
 
 
 class DeviceGrant(Resource, frozen=True):
@@ -224,6 +229,14 @@ class BrowserLoginSpec(StoredStruct, frozen=True):
     """Time of the logout. It is deleted when every session of it has ended, too."""
     used: datetime | None = None
     """Time of its last use, to within a part of the idle limit; None if that is its authentication."""
+    methods: tuple[AuthenticationMethod, ...] = ()
+    """Methods by which we authenticated the user; none of a provider's."""
+    is_declined: bool = False
+    """The user was told that an organization requires a second factor, and went on without one."""
+
+    @property
+    def proof(self) -> LoginProof:
+        return proof_of(self.methods, self.provider)
 
     def is_good(self, now: datetime) -> bool:
         return self.ended is None and self.expires is not None and now < self.expires

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.identity.kinds.common import DISPLAY_NAME, SHARED, remuda_kind, shared_kind
+from remuda.identity.kinds.factors import SecondFactorPolicy
 from remuda.kernel.conditions import Condition
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
@@ -47,6 +48,8 @@ class OrganizationSpec(StoredStruct, frozen=True):
     provider_options: ProviderOptions | None = None
     pause: bool = False
     tags: tuple[Tag, ...] = ()
+    second_factor: SecondFactorPolicy = "optional"
+    """Logins of members that need a second factor to have permissions here."""
 
 
 class TenancyStatus(StoredStruct, frozen=True):

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from remuda.identity.kinds.common import remuda_kind, shared_kind
+from remuda.identity.kinds.factors import AuthenticationMethod, LoginProof, proof_of
 from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index
 from remuda.store.objects import Resource, StoredStruct
@@ -53,6 +54,12 @@ class SessionSpec(StoredStruct, frozen=True):
     """Time at which its refresh token was last used."""
     ended: datetime | None = None
     """Time of its end: by a logout, or because a secret was used twice."""
+    methods: tuple[AuthenticationMethod, ...] = ()
+    """Methods by which we authenticated the user; none of a provider's."""
+
+    @property
+    def proof(self) -> LoginProof:
+        return proof_of(self.methods, self.provider)
 
 
 class Session(Resource, frozen=True):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context
 from remuda.http.responses import HtmlPage, Redirect
+from remuda.identity.factors.service import Authenticators
 from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
@@ -54,6 +55,7 @@ class AccountPage(BrowserPages):
 
     bindings: Bindings
     sessions: Sessions
+    authenticators: Authenticators
     login: LoginPages
 
     async def show(self, request: BrowserRequest) -> HtmlPage | Redirect:
@@ -113,6 +115,7 @@ class AccountPage(BrowserPages):
             sessions=sorted([await self._session(each, login) for each in scope.sessions], key=newest_first),
             elsewhere=sorted([await self._browser(each) for each in others], key=newest_first),
             has_password=not scope.organization and await self.passwords.has_password(user.name),
+            second_factor="" if scope.organization else await self._second_factor(user),
         )
 
     async def _memberships(self, user: User, only: str) -> Sequence[MembershipRow]:
@@ -137,11 +140,22 @@ class AccountPage(BrowserPages):
     async def _browser(self, login: BrowserLogin) -> BrowserRow:
         return BrowserRow(id=login.name, began=login.spec.authenticated, provider=await self._provider(login))
 
+    async def _second_factor(self, user: User) -> str:
+        factors = await self.authenticators.of_user(user.name)
+        count = len(factors.apps) + len(factors.passkeys)
+        if not count:
+            return "None: a password alone is enough to log in"
+        return f"{_counted(count, 'authenticator')}, {_counted(len(factors.recovery_hashes), 'recovery code')} left"
+
     async def _provider(self, login: BrowserLogin) -> str:
         if not login.spec.provider:
             return ""
         provider = await find(self.store, OAuth2Provider, login.spec.provider)
         return "a deleted provider" if provider is None else provider_name(provider)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 UPDATE_USERS = permission("users", "update")

@@ -25,8 +25,11 @@ class LoginAudit:
     store: Store
     log: Log
 
-    async def succeeded(self, request: BrowserRequest, user: User) -> Sequence[Record]:
-        return await self._for_organizations(request, user, _DONE)
+    async def succeeded(
+        self, request: BrowserRequest, user: User, target: AuditTarget | None = None
+    ) -> Sequence[Record]:
+        """Return the records of a success, for the commit of its effect. The target is the user, unless it is given."""
+        return await self._for_organizations(request, user, _DONE, target)
 
     async def denied(self, request: BrowserRequest, user: User) -> Sequence[Record]:
         """Return the records of a device that a user denied, for the commit of that decision."""
@@ -36,17 +39,25 @@ class LoginAudit:
         """Write a record of a failed attempt, with the user if the account exists."""
         await self.log.append([_record(request, user, _UNKNOWN_CALLER)])
 
-    async def _for_organizations(self, request: BrowserRequest, user: User, status: int) -> Sequence[Record]:
+    async def _for_organizations(
+        self, request: BrowserRequest, user: User, status: int, target: AuditTarget | None = None
+    ) -> Sequence[Record]:
         organizations: Sequence[str | None] = await audited_organizations(self.store, user) or [None]
-        return [_record(request, user, status, organization) for organization in organizations]
+        return [_record(request, user, status, organization, target) for organization in organizations]
 
 
-def _record(request: BrowserRequest, user: User | None, status: int, organization: str | None = None) -> Record:
+def _record(
+    request: BrowserRequest,
+    user: User | None,
+    status: int,
+    organization: str | None = None,
+    target: AuditTarget | None = None,
+) -> Record:
     return audit_record(
         component="identity",
         actor=Actor(subject="" if user is None else user.spec.subject),
         operation=AuditOperation(method=request.method, route=request.route),
-        resource=AuditTarget(type=USER.plural, id="" if user is None else user.name),
+        resource=target or AuditTarget(type=USER.plural, id="" if user is None else user.name),
         status=status,
         trace_id=request.trace_id,
         organization=organization,

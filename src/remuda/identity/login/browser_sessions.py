@@ -17,6 +17,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
+from remuda.identity.kinds.factors import AuthenticationMethod
 from remuda.identity.kinds.oauth import BrowserLogin, BrowserLoginSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import USER, User
@@ -30,6 +31,7 @@ from remuda.identity.tokens.sessions import (
     provider_exists,
     provider_organization,
     set_ended,
+    was_reset,
 )
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
@@ -66,7 +68,15 @@ class BrowserLogins:
         return None if login is None or user is None else ActiveLogin(user, await self._use(login))
 
     async def begin(
-        self, user: User, *, cookie: str, provider: str, previous: ActiveLogin | None, log: Sequence[Record] = ()
+        self,
+        user: User,
+        *,
+        cookie: str,
+        provider: str,
+        methods: tuple[AuthenticationMethod, ...] = (),
+        is_declined: bool = False,
+        previous: ActiveLogin | None,
+        log: Sequence[Record] = (),
     ) -> ActiveLogin:
         """Log a user in, in the browser that receives this cookie. `previous` is its login so far."""
         now = self._clock.now()
@@ -76,6 +86,8 @@ class BrowserLogins:
             provider=provider,
             authenticated=now,
             expires=now + LOGIN_LIFETIME,
+            methods=methods,
+            is_declined=is_declined,
         )
         if previous is not None and previous.user.name == user.name:
             with suppress(Conflict, NotFound):  # it has just ended, or another window logged in with it
@@ -86,6 +98,13 @@ class BrowserLogins:
         metadata = Metadata(name=name, labels=labels, owner_references=(USER.owner(user),))
         login = await self._store.create(BrowserLogin(metadata=metadata, spec=spec), log=log)
         return ActiveLogin(user, login)
+
+    async def strengthen(self, current: ActiveLogin, method: AuthenticationMethod) -> None:
+        """Record that the user of a login has just proven a second factor. One that ended meanwhile stays ended."""
+        proven = dict.fromkeys((*current.login.spec.methods, method, "mfa"))
+        spec = replace(current.login.spec, methods=tuple(proven), is_declined=False)
+        with suppress(Conflict, NotFound):
+            await self._store.update(replace(current.login, spec=spec))
 
     async def end(self, login: BrowserLogin, log: Sequence[Record] = ()) -> None:
         """End a login and its sessions. One that no longer exists counts as ended."""
@@ -128,6 +147,8 @@ class BrowserLogins:
         if is_over or not await provider_exists(self._store, spec.provider):
             return None
         user = await find_active_user(self._store, spec.user)
+        if await was_reset(self._store, spec.user, spec.authenticated):
+            return None
         return None if await has_newer_password(self._store, spec.user, spec.authenticated) else user
 
     async def _use(self, login: BrowserLogin) -> BrowserLogin:
@@ -173,7 +194,7 @@ class BrowserAuthenticator:
         if current is None:
             raise Unauthenticated("no user is logged in in this browser")
         organization = await provider_organization(self.store, current.login.spec.provider)
-        resolved = await self.permissions.of_user(current.user)
+        resolved = await self.permissions.of_user(current.user, proof=current.login.spec.proof)
         if organization:
             resolved = resolved.restricted_to(organization)
         return Principal(
@@ -181,6 +202,7 @@ class BrowserAuthenticator:
             type="user",
             access=resolved.access,
             organizations=resolved.organizations,
+            closed=resolved.closed,
             expires=current.login.spec.expires,
             member_of_only=organization or None,
         )

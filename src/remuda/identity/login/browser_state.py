@@ -177,6 +177,9 @@ class PendingLogin(BrowserState, frozen=True, omit_defaults=True):
     expected_subject: str = ""
     """Subject of the client's `id_token_hint`, or empty. Any other user is rejected."""
 
+    is_elevation: bool = False
+    """The user wants to change second factors: a login is needed in any case, with a second factor if there is one."""
+
     def expects(self, subject: str) -> bool:
         """Tell whether this user satisfies the `id_token_hint`."""
         return self.expected_subject in {"", subject}

@@ -43,8 +43,9 @@ class DevicePage(BrowserPages):
         grant = await self.devices.find(code)
         if grant is None:
             return self.pages.device(code=code, problem=_UNKNOWN, status=_BAD_REQUEST)
-        if current is None:
-            return await self.login.show_login(request, PendingLogin(user_code=code))
+        pending = PendingLogin(user_code=code)
+        if current is None or not await self.login.redirects.is_sufficient(pending, current):
+            return await self.login.show_login(request, pending)
         return self.pages.approve(
             state=self.states.seal(DeviceConfirmation(code), browser=request.cookie),
             code=code,
@@ -65,6 +66,7 @@ class DevicePage(BrowserPages):
                 user=current.user.name,
                 authenticated=login.authenticated,
                 provider=login.provider,
+                methods=login.methods,
                 login=current.login.name,
                 log=await self.records.succeeded(request, current.user),
             )

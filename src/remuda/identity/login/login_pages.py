@@ -24,6 +24,7 @@ from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
+from remuda.identity.kinds.factors import AuthenticationMethod
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login import schema
@@ -51,10 +52,13 @@ from remuda.identity.login.browser_state import (
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
+from remuda.identity.login.second_factor import UNFINISHED_LIFETIME, SecondFactorStep, UnfinishedLogin
+from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import IdClaims
 from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.sessions import has_newer_password, was_reset
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, OAuthError
 from remuda.kernel.randomness import Randomness
@@ -145,6 +149,7 @@ class LoginPages(BrowserPages):
     providers: LoginProviders
     federation: Federation
     tokens: Tokens
+    second_factor: SecondFactorStep
 
     async def authorize(self, browser: BrowserRequest, request: AuthorizationRequest) -> HtmlPage | Redirect:
         """Handle an authorization request: redirect to the client, or show the login page."""
@@ -189,7 +194,7 @@ class LoginPages(BrowserPages):
         pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)
         if form.continue_as_current:
             current = await self.logins.find(browser.cookie)
-            if current is not None and self.redirects.is_sufficient(pending, current):
+            if current is not None and await self.redirects.is_sufficient(pending, current):
                 return Redirect(await self.redirects.location(pending, current))
         if form.password is not None:
             return await self._log_in_with_password(browser, pending, form, form.password)
@@ -205,7 +210,7 @@ class LoginPages(BrowserPages):
         except OAuthError as error:
             await self.records.failed(browser, None)
             return self.redirects.error_response(attempt.pending, error)
-        return await self._complete(browser, attempt.pending, user, provider=attempt.request.provider)
+        return await self.proceed(browser, attempt.pending, user, provider=attempt.request.provider)
 
     async def _log_in_with_password(
         self, browser: BrowserRequest, pending: PendingLogin, form: schema.LoginForm, password: Secret
@@ -215,7 +220,7 @@ class LoginPages(BrowserPages):
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED
             )
-        return await self._complete(browser, pending, user, provider="")
+        return await self.proceed(browser, pending, user)
 
     async def _log_in_with_provider(
         self, browser: BrowserRequest, pending: PendingLogin, form: schema.LoginForm
@@ -267,14 +272,51 @@ class LoginPages(BrowserPages):
             raise OAuthError("access_denied", "user is not active")
         return user
 
-    async def _complete(self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str) -> Redirect:
+    async def proceed(
+        self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str = ""
+    ) -> HtmlPage | Redirect:
+        """Continue after the password, or the provider's word: with the second factor, or to the end of the login."""
+        login = UnfinishedLogin(pending, user.name, self.redirects.clock.now(), provider)
+        return await self.second_factor.page(browser, login, user) or await self.complete(browser, login, user)
+
+    async def user_of(self, login: UnfinishedLogin) -> User:
+        """Return the user of an unfinished login, or raise Malformed if it must begin again."""
+        user = await find_active_user(self.store, login.user)
+        is_late = self.redirects.clock.now() >= login.authenticated + UNFINISHED_LIFETIME
+        if (
+            user is None
+            or is_late
+            or await has_newer_password(self.store, login.user, login.authenticated)
+            or await was_reset(self.store, login.user, login.authenticated)
+        ):
+            raise Malformed("This login has expired: log in again.")
+        return user
+
+    async def complete(
+        self,
+        browser: BrowserRequest,
+        login: UnfinishedLogin,
+        user: User,
+        *,
+        factor: AuthenticationMethod | None = None,
+        is_declined: bool = False,
+    ) -> Redirect:
+        """Log a user in, with the second factor that was verified, if any."""
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = await self.records.succeeded(browser, user)
-        current = await self.logins.begin(user, cookie=cookie, provider=provider, previous=previous, log=log)
+        current = await self.logins.begin(
+            user,
+            cookie=cookie,
+            provider=login.provider,
+            methods=(*login.methods, factor, "mfa") if factor else login.methods,
+            is_declined=is_declined,
+            previous=previous,
+            log=log,
+        )
         cookies = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)]
-        if not provider:  # a login at a provider does not prove knowledge of the password
+        if not login.provider:  # a login at a provider does not prove knowledge of the password
             cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
-        return Redirect(await self.redirects.location(pending, current), cookies=tuple(cookies))
+        return Redirect(await self.redirects.location(login.pending, current), cookies=tuple(cookies))
 
     async def _page(
         self,
@@ -287,7 +329,7 @@ class LoginPages(BrowserPages):
         status: int = 200,
     ) -> HtmlPage:
         current = await self.logins.find(browser.cookie)
-        is_known = current is not None and self.redirects.is_sufficient(pending, current)
+        is_known = current is not None and await self.redirects.is_sufficient(pending, current)
         return self.pages.login(
             state=state,
             providers=await self.providers.platform(),

@@ -1,4 +1,7 @@
-"""HTML pages of login: plain forms without scripts or external content. All values are escaped."""
+"""HTML pages of login: plain forms without external content. All values are escaped.
+
+Only the pages of passkeys have a script. Styles and the script are part of the page, and its policy names their hashes.
+"""
 
 import base64
 import hashlib
@@ -10,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from msgspec.structs import replace
 
 from remuda.http.responses import HtmlPage
 from remuda.identity.kinds.common import UserState
@@ -60,6 +64,8 @@ class AccountView:
     sessions: Sequence[SessionRow]
     elsewhere: Sequence[BrowserRow]
     has_password: bool
+    second_factor: str
+    """State of the second factor; empty if this login cannot change it."""
 
 
 def newest_first(row: SessionRow | BrowserRow) -> float:
@@ -77,6 +83,8 @@ class Pages:
         self._environment, self._issuer = _compiled(), issuer
         style = self._environment.get_template("page.css").render().encode()
         allowed = f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'"
+        script = self._environment.get_template("passkey.js").render().encode()
+        self._script_policy = f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'"
         self._policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
 
     def login(
@@ -124,6 +132,14 @@ class Pages:
         """Render the form for a new password, with a link or with the current password."""
         title = "Choose a password" if link else "Change your password"
         return self._page("password.html", title, problem, status, link=link, email=email, minimum=MIN_CHARACTERS)
+
+    def factor_page(
+        self, template: str, title: str, *, problem: str = "", status: int = _OK, redirects: bool = False, **values: Any
+    ) -> HtmlPage:
+        """Render a page of second factors, which may contain the script for passkeys."""
+        page = self._page(template, title, problem, status, redirects=redirects, **values)
+        policy = page.headers["Content-Security-Policy"] + self._script_policy
+        return replace(page, headers={"Content-Security-Policy": policy})
 
     def message(
         self, title: str, message: str, *, leads: tuple[str, str], status: int = _OK, cookies: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from remuda.identity.login.authorization import (
 )
 from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import PendingLogin
+from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.pages import Pages
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import AuthorizationCodes
@@ -28,6 +29,8 @@ from remuda.kernel.errors import OAuthError
 
 ACCOUNT = "/oauth2/v2/account"
 """Path of the account page, the default destination after a login."""
+FACTORS = "/oauth2/v2/factors"
+"""Path of the page of second factors."""
 
 _FORBIDDEN = 403
 
@@ -42,6 +45,7 @@ class LoginRedirects:
     logins: BrowserLogins
     codes: AuthorizationCodes
     clients: Clients
+    requirement: FactorRequirement
 
     async def can_skip_login_page(self, pending: PendingLogin, current: ActiveLogin) -> bool:
         """Tell whether a code can be issued without user interaction.
@@ -50,25 +54,27 @@ class LoginRedirects:
         8252, section 8.6).
         """
         request = pending.authorization
-        if request is None or "consent" in prompts(request) or not self.is_sufficient(pending, current):
+        if request is None or "consent" in prompts(request) or not await self.is_sufficient(pending, current):
             return False
         client = await self.clients.find(request.client_id)
         if client is None or (client.spec.is_public and urlsplit(request.redirect_uri).scheme != "https"):
             return False
         return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(current.user.name))
 
-    def is_sufficient(self, pending: PendingLogin, current: ActiveLogin) -> bool:
-        """Tell whether the login is of the expected user, and recent enough for the request."""
+    async def is_sufficient(self, pending: PendingLogin, current: ActiveLogin) -> bool:
+        """Tell whether the login is of the expected user, and recent and strong enough for the request."""
         request = pending.authorization
         is_recent = request is None or is_fresh(request, current.login.spec.authenticated, self.clock.now())
-        return is_recent and pending.expects(current.user.spec.subject)
+        if pending.is_elevation or not is_recent or not pending.expects(current.user.spec.subject):
+            return False
+        return not await self.requirement.is_unmet(current)
 
     async def location(self, pending: PendingLogin, current: ActiveLogin) -> str:
         """Return the location to which the logged-in user is redirected."""
         issuer = self.settings.issuer
         if pending.authorization is None:
             device = f"/oauth2/v2/device?{urlencode({'user_code': pending.user_code})}"
-            return f"{issuer}{device if pending.user_code else ACCOUNT}"
+            return f"{issuer}{device if pending.user_code else FACTORS if pending.is_elevation else ACCOUNT}"
         if not pending.expects(current.user.spec.subject):
             return error_location(pending.authorization, issuer, user_mismatch())
         code = await self.codes.issue(_code(pending.authorization, current))
@@ -103,4 +109,5 @@ def _code(request: AuthorizationRequest, current: ActiveLogin) -> AuthorizationC
         provider=spec.provider,
         authenticated=spec.authenticated,
         login=current.login.name,
+        methods=spec.methods,
     )

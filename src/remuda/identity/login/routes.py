@@ -11,10 +11,13 @@ from remuda.identity.login.account_pages import UPDATE_USERS, AccountPage, Passw
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
-from remuda.identity.login.redirect import ACCOUNT
+from remuda.identity.login.redirect import ACCOUNT, FACTORS
 
 _AUTHORIZATION, _LOGOUT = "/oauth2/v2/authorization", "/oauth2/v2/logout"
+_FACTOR_STEP, _COMPLETION, _ENROLMENT = "/oauth2/v2/login/factor", "/oauth2/v2/login/completion", "/oauth2/v2/enrolment"
+_REMOVAL, _RECOVERY_CODES = f"{FACTORS}/removal", f"{FACTORS}/recovery-codes"
 _DEVICE, _PASSWORD = "/oauth2/v2/device", "/oauth2/v2/password"
 _SUMMARIES = {
     "authorize": "Log a user in to a client",
@@ -27,6 +30,13 @@ _SUMMARIES = {
     "log_out_by_form": "Log out in this browser, by a form",
     "show_device": "Show the form for a device's code",
     "connect_device": "Approve or deny a device",
+    "verify_factor": "Log in with a second factor, after the password",
+    "enrol_factor": "Add an authenticator",
+    "complete_enrolment": "Complete a login in which an authenticator was added",
+    "show_factors": "Show the caller's second factors",
+    "add_factor": "Show the form for a new authenticator",
+    "remove_factor": "Remove an authenticator",
+    "replace_recovery_codes": "Replace the recovery codes",
     "show_password": "Show the form for a new password",
     "choose_password": "Set a password",
 }
@@ -77,6 +87,15 @@ ROUTES: list[AnyRoute] = [
     _page("POST", _LOGOUT, "log_out_by_form", LogoutPages, LogoutPages.log_out, schema.LogoutRequest),
     _page("GET", _DEVICE, "show_device", DevicePage, DevicePage.show, schema.DeviceQuery),
     _page("POST", _DEVICE, "connect_device", DevicePage, DevicePage.submit, schema.DeviceForm),
+    _page("POST", _FACTOR_STEP, "verify_factor", FactorPages, FactorPages.verify, schema.FactorForm, 401),
+    _page("POST", _ENROLMENT, "enrol_factor", FactorPages, FactorPages.enrol, schema.EnrolmentForm),
+    _page("POST", _COMPLETION, "complete_enrolment", FactorPages, FactorPages.complete, schema.CompletionForm),
+    _page("GET", FACTORS, "show_factors", FactorPages, FactorPages.show, schema.FactorsQuery),
+    _page("POST", FACTORS, "add_factor", FactorPages, FactorPages.add, schema.FactorsForm),
+    _page("POST", _REMOVAL, "remove_factor", FactorPages, FactorPages.remove, schema.FactorsForm),
+    _page(
+        "POST", _RECOVERY_CODES, "replace_recovery_codes", FactorPages, FactorPages.replace_codes, schema.FactorsForm
+    ),
     _page("GET", _PASSWORD, "show_password", PasswordPages, PasswordPages.show, schema.PasswordQuery),
     _page("POST", _PASSWORD, "choose_password", PasswordPages, PasswordPages.choose, schema.PasswordForm, 401),
     Route(
@@ -93,5 +112,18 @@ ROUTES: list[AnyRoute] = [
         has_secret=True,
         service=PasswordPages,
         calls=PasswordPages.create_link,
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/secondfactorresets",
+        name="reset_second_factors",
+        summary="Remove all second factors of a user who lost them, and end the user's sessions",
+        scope="everywhere",
+        permission=UPDATE_USERS,
+        body_type=schema.FactorResetWrite,
+        success=204,
+        errors=(404,),
+        service=FactorReset,
+        calls=FactorReset.reset,
     ),
 ]

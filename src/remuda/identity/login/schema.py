@@ -50,6 +50,46 @@ class DeviceForm(DeviceQuery, frozen=True):
     decision: _Name = ""
 
 
+class FactorForm(Parameters, frozen=True):
+    """Second factor of a login: a code of an app, a recovery code, or the response of a passkey."""
+
+    state: _Sealed
+    code: Secret | None = None
+    recovery_code: Secret | None = None
+    credential: _Sealed = ""
+
+
+class EnrolmentForm(Parameters, frozen=True):
+    """Enrolment of an authenticator: its kind, then what proves that it works; or the decision to go on without."""
+
+    state: _Sealed
+    kind: _Name = ""
+    name: _Name = ""
+    code: Secret | None = None
+    credential: _Sealed = ""
+    decline: _Name = ""
+
+
+class CompletionForm(Parameters, frozen=True):
+    """Login to be completed after the recovery codes were shown."""
+
+    state: _Sealed
+
+
+class FactorsQuery(Parameters, frozen=True):
+    """Request to log in again, before second factors can be changed."""
+
+    confirm: _Name = ""
+
+
+class FactorsForm(Parameters, frozen=True):
+    """Kind of an authenticator to add, or the id of one to remove."""
+
+    state: _Sealed
+    kind: _Name = ""
+    authenticator: _Name = ""
+
+
 class AccountForm(Parameters, frozen=True):
     """Session or browser login to end, by its id, or all of them."""
 
@@ -95,3 +135,9 @@ class PasswordLinkRead(Wire, frozen=True):
 
     link: Secret
     expiry: datetime
+
+
+class FactorResetWrite(Wire, frozen=True):
+    """User who lost all authenticators and recovery codes."""
+
+    subject: Annotated[str, msgspec.Meta(min_length=1, max_length=320, description="The user's e-mail address.")]

@@ -17,6 +17,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from remuda.identity.kinds.factors import AuthenticationMethod
 from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec, DeviceGrant, DeviceGrantSpec
 from remuda.identity.oauth.schema import DeviceAuthorization
 from remuda.identity.settings import IdentitySettings
@@ -164,12 +165,14 @@ class DeviceGrants:
         user: str,
         authenticated: datetime | None = None,
         provider: str = "",
+        methods: tuple[AuthenticationMethod, ...] = (),
         login: str = "",
         log: Sequence[Record] = (),
     ) -> bool:
         """Approve the device for this user, by id, in a browser login; return whether a grant was pending."""
         when = authenticated or self.clock.now()
-        return await self._decide(user_code, log, user=user, authenticated=when, provider=provider, login=login)
+        decision = {"user": user, "authenticated": when, "provider": provider, "methods": methods}
+        return await self._decide(user_code, log, login=login, **decision)
 
     async def deny(self, user_code: str, *, log: Sequence[Record] = ()) -> bool:
         """Deny the device; return whether a grant was pending."""

@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from remuda.access.principal import Context
+from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, OAuth2Client
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
@@ -138,6 +139,7 @@ class TokenGrants:
             authenticated=spec.authenticated,
             code=source.name,
             login=spec.login,
+            methods=spec.methods,
             refresh=refresh,
             log=await records.of_session(refresh.session, user=user.name, client=spec.client),
         )
@@ -185,6 +187,8 @@ class TokenGrants:
             iat=int(self.clock.now().timestamp()),
             exp=int(issued.expires.timestamp()),
             auth_time=int(authenticated.timestamp()),
+            amr=session.spec.methods,
+            acr=_ACR[session.spec.proof],
             nonce=nonce,
             at_hash=_at_hash(issued.token),
             sid=session.name,
@@ -192,6 +196,10 @@ class TokenGrants:
             email_verified=has_email,
         )
         return await self.tokens.sign(claims, ID)
+
+
+_ACR: Mapping[LoginProof, str] = {"password": "1", "provider": "", "factor": "2"}
+"""The `acr` of a login: the number of factors that were proven to us. What a provider asked for is not known."""
 
 
 def _require(value: ValueT | None, name: str) -> ValueT:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
+from remuda.identity.kinds.factors import LoginProof, meets_policy
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import (
     Group,
@@ -35,7 +36,7 @@ from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.kernel.errors import Invalid, Unauthenticated
 from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
-from remuda.resources.crud import exists
+from remuda.resources.crud import find
 from remuda.store.contract import Dependency, Store, indexed, labelled, named
 from remuda.store.objects import Resource, ResourceT
 
@@ -193,12 +194,17 @@ class ResolvedAccess:
     dependencies: tuple[Dependency, ...] = field(compare=False, repr=False)
     """Objects that were read to compute it, beside the subject itself."""
     organizations: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    """Organizations that are closed to the subject: they require a second factor, which its login lacked."""
 
     def restricted_to(self, organization: str) -> "ResolvedAccess":
         """Return the access of a user whom the provider of one organization authenticated: only there."""
         inside = self.access.organizations.get(organization)
         access = AccessList(organizations={} if inside is None else {organization: inside})
-        return replace(self, access=access, organizations=tuple(filter(organization.__eq__, self.organizations)))
+        organizations, closed = (
+            tuple(filter(organization.__eq__, names)) for names in (self.organizations, self.closed)
+        )
+        return replace(self, access=access, organizations=organizations, closed=closed)
 
 
 class _Reads:
@@ -212,9 +218,9 @@ class _Reads:
     def dependencies(self) -> tuple[Dependency, ...]:
         return tuple(self._dependencies)
 
-    async def record_existence(self, kind: type[ResourceT], name: str) -> bool:
+    async def find(self, kind: type[ResourceT], name: str) -> ResourceT | None:
         self._dependencies[named(kind, name)] = None
-        return await exists(self._store, kind, name)
+        return await find(self._store, kind, name)
 
     async def labelled(self, kind: type[ResourceT], key: str, value: str) -> Sequence[ResourceT]:
         self._dependencies[labelled(kind, key, value)] = None
@@ -231,11 +237,11 @@ class AccessLists:
     def __init__(self, store: Store, bindings: Bindings) -> None:
         self._store, self._bindings, self._roles = store, bindings, RoleIndex(store)
 
-    async def of_user(self, user: User, issuer: str, groups: Sequence[str]) -> ResolvedAccess:
-        reads = _Reads(self._store)
-        memberships = await _memberships(reads, user)
+    async def of_user(self, user: User, issuer: str, groups: Sequence[str], proof: LoginProof) -> ResolvedAccess:
+        """Return the access of a user whose login had this proof. Bound roles do not depend on it."""
+        reads, bound = _Reads(self._store), self._bindings.of_user(user.spec.subject, issuer, groups)
+        memberships, closed = await _memberships(reads, user, "factor" if bound else proof)
         organizations = tuple(map(organization_of, memberships))
-        bound = self._bindings.of_user(user.spec.subject, issuer, groups)
         if bound:
             return ResolvedAccess(AccessList(everywhere=await self._bound(bound)), reads.dependencies, organizations)
         inside = {
@@ -243,7 +249,7 @@ class AccessLists:
             for each in memberships
         }
         access = AccessList(organizations={name: found for name, (_, found) in inside.items()})
-        return ResolvedAccess(access, reads.dependencies, organizations)
+        return ResolvedAccess(access, reads.dependencies, organizations, closed)
 
     async def of_outsider(self, subject: str, issuer: str, groups: Sequence[str]) -> ResolvedAccess:
         """Return the access of a user whom only an external issuer knows."""
@@ -253,7 +259,7 @@ class AccessLists:
     async def of_account(self, account: ServiceAccount) -> ResolvedAccess:
         """Return the access of a service account. Without any group it has no permissions at all."""
         organization, reads = organization_of(account), _Reads(self._store)
-        if not await reads.record_existence(Organization, organization):
+        if await reads.find(Organization, organization) is None:
             return ResolvedAccess(AccessList(), reads.dependencies)
         is_in_a_group, found = await self._inside(reads, organization, [account_member(account.name)])
         access = AccessList(organizations={organization: found}) if is_in_a_group else AccessList()
@@ -306,11 +312,22 @@ class AccessLists:
         return {project: (await self._roles.of(roles)).project for project, roles in role_ids.items()}
 
 
-async def _memberships(reads: _Reads, user: User) -> list[OrganizationUser]:
-    found = await reads.labelled(OrganizationUser, USER, user.name)
-    active = [each for each in found if each.spec.state == "active" and not each.is_deleting]
-    existing = [each for each in active if await reads.record_existence(Organization, organization_of(each))]
-    return sorted(existing, key=organization_of)
+async def _memberships(
+    reads: _Reads, user: User, proof: LoginProof
+) -> tuple[Sequence[OrganizationUser], tuple[str, ...]]:
+    """Return the active memberships, and the organizations of those that are closed to a login with this proof."""
+    open_to_login, closed = list[OrganizationUser](), list[str]()
+    for each in sorted(await reads.labelled(OrganizationUser, USER, user.name), key=organization_of):
+        if each.spec.state != "active" or each.is_deleting:
+            continue
+        organization = await reads.find(Organization, organization_of(each))
+        if organization is None:
+            continue
+        if meets_policy(organization.spec.second_factor, proof):
+            open_to_login.append(each)
+        else:
+            closed.append(organization.name)
+    return open_to_login, tuple(closed)
 
 
 async def _groups(reads: _Reads, organization: str, members: Sequence[str]) -> list[Group]:

@@ -21,8 +21,9 @@ from cryptography.x509.oid import NameOID
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.http.certificates import EXPIRED
+from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.kinds.tenancy import Project
+from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.tokens import Revocation, Session
 from remuda.identity.kinds.users import Group, OrganizationUser, Role, ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
@@ -66,7 +67,10 @@ def read_certificate(pem: str) -> Certificate:
 
 
 _CACHE_SIZE = 8192
-_ACCESS = (User, Session, Revocation, ServiceAccount, OrganizationUser, Group, Role, Project, OAuth2Provider)
+_ACCESS: tuple[Dependency, ...] = (
+    *(User, Session, Revocation, ServiceAccount, OAuth2Provider),
+    *(OrganizationUser, Group, Role, Organization, Project),
+)
 """Kinds of the objects that decide which credentials are accepted and what they permit."""
 
 
@@ -129,6 +133,7 @@ class IdentityAuthenticator:
             type=bearer.type,
             access=resolved.access,
             organizations=resolved.organizations,
+            closed=resolved.closed,
             expires=bearer.expires,
             service=f"operator {bearer.operator}" if bearer.operator else None,
             issuer="" if bearer.issuer == LOCAL_ISSUER else bearer.issuer,
@@ -181,7 +186,9 @@ class IdentityAuthenticator:
         try:
             if claim.type == "user":
                 user = await self._store.get(User, user_id(claim.actor))
-                return await self._permissions.of_user(user, issuer=claim.issuer)
+                # A claim that names organizations is limited to those that were open to the actor's login.
+                proof: LoginProof = "factor" if claim.organizations else "password"
+                return await self._permissions.of_user(user, proof=proof, issuer=claim.issuer)
             return await self._permissions.of_account(await self._store.get(ServiceAccount, claim.actor))
         except NotFound:
             raise Unauthenticated("the actor in X-Principal is not known") from None

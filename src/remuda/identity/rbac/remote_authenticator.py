@@ -187,13 +187,16 @@ class RemoteAuthenticator:
     async def _request(
         self, key: Hashable, credentials: RequestCredentials, bearer: Principal, now: float
     ) -> Principal:
-        access = access_of(await self._get(ACL.path, _headers(credentials), ACL.response_type))
+        acl = await self._get(ACL.path, _headers(credentials), ACL.response_type)
+        access = access_of(acl)
         organizations = tuple(access.organizations)
         if not bearer.subject:
             headers = _headers(RequestCredentials(token=credentials.token))
             userinfo = await self._get("/oauth2/v2/userinfo", headers, _Userinfo)
             bearer, organizations = replace(bearer, subject=userinfo.sub), userinfo.authz.org_ids
-        principal = _principal(replace(bearer, access=access, organizations=organizations), credentials)
+        principal = _principal(
+            replace(bearer, access=access, organizations=organizations, closed=acl.second_factor_required), credentials
+        )
         self._cache[key] = _CachedPrincipal(principal, now + CACHE_S)
         self._cache.move_to_end(key)
         if len(self._cache) > _CACHE_SIZE:

@@ -43,13 +43,15 @@ class AclOrganization(Wire, frozen=True):
     projects: tuple[AclProject, ...] = ()
 
 
-class AclRead(Wire, frozen=True, rename={"everywhere": "global"}):
+class AclRead(Wire, frozen=True, rename={"everywhere": "global", "second_factor_required": "secondFactorRequired"}):
     """Permissions of the caller. `organization` and `projects` repeat those of the organization in the path."""
 
     everywhere: tuple[AclEndpoint, ...] = ()
     organizations: tuple[AclOrganization, ...] = ()
     organization: AclOrganization | None = None
     projects: tuple[AclProject, ...] = ()
+    second_factor_required: tuple[str, ...] = ()
+    """Organizations of the caller that require a second factor, which this login lacked."""
 
 
 class RevocationRead(Wire, frozen=True):
@@ -65,7 +67,7 @@ def read_role(role: Role, *, grantable: bool) -> RoleRead:
     return RoleRead(metadata=read_metadata(role.metadata, role.spec.tags), grantable=grantable)
 
 
-def read_acl(access: AccessList, organization: str | None = None) -> AclRead:
+def read_acl(access: AccessList, organization: str | None = None, *, closed: tuple[str, ...] = ()) -> AclRead:
     """Return the response for an access list, in which the entry of `organization` is repeated."""
     organizations = {name: _organization(name, found) for name, found in sorted(access.organizations.items())}
     scoped = organizations.get(organization) if organization is not None else None
@@ -74,6 +76,7 @@ def read_acl(access: AccessList, organization: str | None = None) -> AclRead:
         organizations=tuple(organizations.values()),
         organization=scoped and AclOrganization(id=scoped.id, endpoints=scoped.endpoints),
         projects=scoped.projects if scoped else (),
+        second_factor_required=closed,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from remuda.access.checks import require_everywhere, require_in_organization
 from remuda.access.principal import Context, Principal
 from remuda.http.responses import Collection
+from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import Role, ServiceAccount, User
 from remuda.identity.names import permission
@@ -56,12 +57,14 @@ class Permissions:
             remedy = f"use one of {', '.join(filter(None, known))}"
             raise Invalid(key_path, f"names the role {name}, which does not exist", remedy=remedy) from None
 
-    async def of_user(self, user: User, *, issuer: str = "", groups: Sequence[str] = ()) -> ResolvedAccess:
-        """Return the access of a user of an issuer (empty for our own) with these groups there."""
+    async def of_user(
+        self, user: User, *, proof: LoginProof, issuer: str = "", groups: Sequence[str] = ()
+    ) -> ResolvedAccess:
+        """Return the access of a user of an issuer (empty for our own) with these groups there, by a login's proof."""
         if not user.is_active:
             raise Unauthenticated("user identity not found or inactive")
-        key = ("user", user.name, user.spec.subject, issuer, *groups)
-        return await self._cached(key, lambda: self._lists.of_user(user, issuer, groups))
+        key = ("user", proof, user.name, user.spec.subject, issuer, *groups)
+        return await self._cached(key, lambda: self._lists.of_user(user, issuer, groups, proof))
 
     async def of_outsider(self, subject: str, *, issuer: str, groups: Sequence[str] = ()) -> ResolvedAccess:
         """Return the access of a user whom only an external issuer knows, from configured bindings."""
@@ -95,7 +98,7 @@ class Permissions:
         groups = bearer.groups if with_groups else ()
         if bearer.user is None:
             return await self.of_outsider(bearer.subject, issuer=bearer.issuer, groups=groups)
-        access = await self.of_user(bearer.user, issuer=bearer.issuer, groups=groups)
+        access = await self.of_user(bearer.user, proof=bearer.proof, issuer=bearer.issuer, groups=groups)
         return access.restricted_to(bearer.organization) if bearer.organization else access
 
     async def _cached(self, key: tuple[str, ...], compute: Callable[[], Awaitable[ResolvedAccess]]) -> ResolvedAccess:
@@ -125,7 +128,7 @@ class Permissions:
 
     def acl(self, context: Context, organization: str | None = None) -> AclRead:
         """Return the permissions of the caller. An unknown organization adds nothing and is not an error."""
-        return read_acl(context.principal.access, organization)
+        return read_acl(context.principal.access, organization, closed=context.principal.closed)
 
     def revocations(self, context: Context) -> Collection[Revocation, list[RevocationRead]]:
         """Return all revocations, for services that verify tokens themselves."""

@@ -79,16 +79,16 @@ def _organization_spec(
     stored: OrganizationSpec, spec: schema.OrganizationSpecWire, tags: tuple[Tag, ...]
 ) -> OrganizationSpec:
     """Return the stored spec. Without a domain, nothing that belongs to one is kept."""
+    kept = OrganizationSpec(pause=stored.pause, tags=tags, second_factor=spec.second_factor or stored.second_factor)
     if spec.organization_type == "adhoc":
-        return OrganizationSpec(pause=stored.pause, tags=tags)
+        return kept
     google = GoogleOptions(customer_id=spec.google_customer_id) if spec.google_customer_id else None
-    return OrganizationSpec(
+    return replace(
+        kept,
         domain=folded(spec.domain),
         provider_scope=spec.provider_scope or "",
         provider_id=spec.provider_id,
         provider_options=ProviderOptions(google=google) if google else None,
-        pause=stored.pause,
-        tags=tags,
     )
 
 
@@ -133,8 +133,10 @@ def writable_project(project: Project) -> schema.ProjectWrite:
 
 
 def _organization_spec_wire(spec: OrganizationSpec) -> schema.OrganizationSpecWire:
+    # Clients that do not know the setting read nothing new of an organization without it.
+    second_factor = None if spec.second_factor == "optional" else spec.second_factor
     if not spec.domain:
-        return schema.OrganizationSpecWire(organization_type="adhoc")
+        return schema.OrganizationSpecWire(organization_type="adhoc", second_factor=second_factor)
     google = spec.provider_options.google if spec.provider_options else None
     return schema.OrganizationSpecWire(
         organization_type="domain",
@@ -142,6 +144,7 @@ def _organization_spec_wire(spec: OrganizationSpec) -> schema.OrganizationSpecWi
         provider_scope=spec.provider_scope or None,
         provider_id=spec.provider_id,
         google_customer_id=google.customer_id if google else "",
+        second_factor=second_factor,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Wire
+from remuda.identity.kinds.factors import SecondFactorPolicy
 from remuda.identity.names import ProjectPath
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead, OrganizationPath
@@ -38,6 +39,17 @@ class OrganizationSpecWire(Wire, frozen=True):
     google_customer_id: Annotated[_Text, msgspec.Meta(description="For a Google provider.")] = msgspec.field(
         default="", name="googleCustomerID"
     )
+    second_factor: (
+        Annotated[
+            SecondFactorPolicy,
+            msgspec.Meta(
+                description="Logins of members that give permissions here only with a second factor: none, those with "
+                "a password, or all, also those at external providers. Without it, what is stored stays; what is not "
+                "optional is returned."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class OrganizationWrite(Wire, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tokens import Session, SigningKey
 from remuda.identity.kinds.users import ServiceAccount, User
@@ -47,6 +48,9 @@ class Bearer:
     """Scope requested at the login."""
     organization: str = ""
     """The only organization in which it has permissions, if its provider authenticated the user."""
+    proof: LoginProof = "password"
+    """Proof of the user's login. An operator's token counts as one with a second factor, since an operator on the
+    machine could read and write everything anyway."""
     operator: str = ""
     """Operator on the machine who requested the token."""
 
@@ -112,6 +116,7 @@ class Bearers:
             user=user,
             scope=claims.sco,
             organization=session.spec.organization if session else "",
+            proof=session.spec.proof if session else "factor",
             operator=claims.act,
             dependencies=(*_always(claims), named(Session, claims.sid), OAuth2Provider, named(User, claims.uid)),
         )

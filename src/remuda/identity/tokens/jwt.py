@@ -67,6 +67,10 @@ class IdClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
 
     azp: str
     auth_time: int
+    amr: tuple[str, ...] = ()
+    """Authentication methods (RFC 8176) that were used here."""
+    acr: str = ""
+    """`2` after a second factor, `1` without, nothing after a login at an external provider."""
     nonce: str = ""
     at_hash: str = ""
     sid: str = ""

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from remuda.identity.kinds.factors import AuthenticationMethod, SecondFactors
 from remuda.identity.kinds.oauth import BrowserLogin, OAuth2Provider, Password
 from remuda.identity.kinds.tokens import Session, SessionSpec
 from remuda.identity.kinds.users import USER, LastLogin, User
@@ -90,9 +91,11 @@ class RefreshToken:
 
 
 async def is_valid(store: Store, session: Session, now: datetime) -> bool:
-    """Return whether the browser login and the password behind a session are still valid."""
+    """Return whether the browser login, the password and the second factor behind a session are still valid."""
     spec = session.spec
     if await has_newer_password(store, spec.user, spec.authenticated):
+        return False
+    if await was_reset(store, spec.user, spec.authenticated):
         return False
     if not spec.login:
         return True
@@ -120,6 +123,13 @@ async def has_newer_password(store: Store, user: str, authenticated: datetime | 
     password = await find(store, Password, user)
     changed = None if password is None else password.spec.changed
     return changed is not None and (authenticated is None or authenticated < changed)
+
+
+async def was_reset(store: Store, user: str, authenticated: datetime | None) -> bool:
+    """Return whether the second factors of a user were reset after this login."""
+    factors = await find(store, SecondFactors, user)
+    reset = None if factors is None else factors.spec.reset
+    return reset is not None and (authenticated is None or authenticated < reset)
 
 
 EndingT = TypeVar("EndingT", Session, BrowserLogin)
@@ -181,6 +191,7 @@ class Sessions:
         authenticated: datetime | None = None,
         code: str = "",
         login: str = "",
+        methods: tuple[AuthenticationMethod, ...] = (),
         refresh: RefreshToken | None = None,
         log: Sequence[Record] = (),
     ) -> Session:
@@ -205,6 +216,7 @@ class Sessions:
                 family_hash=refresh.family_hash if refresh else "",
                 code=code,
                 login=login,
+                methods=methods,
             ),
         )
         begun = await self.store.create(session, log=log)

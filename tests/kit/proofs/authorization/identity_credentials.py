@@ -105,6 +105,7 @@ async def furnish(identity: IdentityEnvironment) -> IdentityCredentials:
         await identity.user(subject_of(name), _HERE, *(groups[each] for each in inside))
     for name in _FOREIGNERS:
         await identity.user(subject_of(name), _THERE, abroad)
+    await identity.user(subject_of("without sessions"), _HERE)
     await identity.user(subject_of("suspended here"), _HERE, groups["administrators"], state="suspended")
     credentials.accounts = {
         "account": await identity.account(_HERE, groups["users"]),

@@ -82,6 +82,10 @@ def _link(_values: Values) -> Any:
     return {"subject": "member@example.com"}
 
 
+def _reset(_values: Values) -> Any:
+    return {"subject": "without.sessions@example.com"}
+
+
 def _sealed(values: Values) -> Any:
     return {"request": values["sealed"]}
 
@@ -169,6 +173,7 @@ OPERATING = (
     _row("DELETE", _CLIENT, "delete_oauth2_client", "oauth2providers", "delete", "everywhere", thing="clientID", success=204),
     _row("POST", f"{_CLIENT}/rotate", "rotate_oauth2_client", "oauth2providers", "update", "everywhere", thing="clientID"),
     _row("POST", "/api/v1/passwords", "create_password_link", "users", "update", "everywhere", success=201, body=_link),
+    _row("POST", "/api/v1/secondfactorresets", "reset_second_factors", "users", "update", "everywhere", success=204, body=_reset),
     _row("GET", "/api/v1/suspensions", "list_suspensions", "users", "read", "everywhere"),
     _row("POST", "/api/v1/suspensions", "create_suspension", "users", "update", "everywhere", success=201, body=_suspension),
     _row("DELETE", "/api/v1/suspensions/{suspensionID}", "delete_suspension", "users", "update", "everywhere", thing="suspensionID", success=204),
@@ -198,6 +203,13 @@ PUBLIC = (
     _open("POST", f"{_OAUTH}/account", "change_account", "public", is_form=True, success=400, body=_fields(state="nonsense")),
     _open("GET", f"{_OAUTH}/password", "show_password", "public"),
     _open("POST", f"{_OAUTH}/password", "choose_password", "public", is_form=True, success=400, body=_fields(link="nonsense")),
+    _open("POST", f"{_OAUTH}/login/factor", "verify_factor", "public", is_form=True, success=400, body=_fields(state="nonsense", code="123456")),
+    _open("POST", f"{_OAUTH}/login/completion", "complete_enrolment", "public", is_form=True, success=400, body=_fields(state="nonsense")),
+    _open("POST", f"{_OAUTH}/enrolment", "enrol_factor", "public", is_form=True, success=400, body=_fields(state="nonsense", kind="app")),
+    _open("GET", f"{_OAUTH}/factors", "show_factors", "public"),
+    _open("POST", f"{_OAUTH}/factors", "add_factor", "public", is_form=True, success=400, body=_fields(state="nonsense", kind="app")),
+    _open("POST", f"{_OAUTH}/factors/removal", "remove_factor", "public", is_form=True, success=400, body=_fields(state="nonsense", authenticator="nothing")),
+    _open("POST", f"{_OAUTH}/factors/recovery-codes", "replace_recovery_codes", "public", is_form=True, success=400, body=_fields(state="nonsense")),
     _open("POST", "/api/v1/operator/tokens", "create_operator_token", "public", body=_sealed),
 )
 # fmt: on

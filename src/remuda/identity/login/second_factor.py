@@ -1,0 +1,122 @@
+"""Second step of a login, after the password or the provider: a second factor, or the way to get one.
+
+The step is decided by what the user has and what the organizations require:
+
+================  ====================  =================================================
+Login             User has a factor     User has none
+================  ====================  =================================================
+with a password   it is asked for       the user is led to one if an organization requires it
+at a provider     asked for if an organization always requires it, otherwise not
+================  ====================  =================================================
+
+Nothing is stored between the steps: the state is sealed to the browser's cookie, which the completed login replaces.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+import msgspec
+
+from remuda.http.responses import HtmlPage
+from remuda.identity.factors.service import Authenticators
+from remuda.identity.kinds.factors import AuthenticationMethod, SecondFactorsSpec
+from remuda.identity.kinds.users import User
+from remuda.identity.login.browser_state import BrowserRequest, BrowserState, PendingLogin, States
+from remuda.identity.login.factor_requirement import FactorRequirement
+from remuda.identity.login.factor_templates import FactorTemplates
+from remuda.identity.tokens.sessions import provider_organization
+from remuda.store.contract import Store
+
+UNFINISHED_LIFETIME = timedelta(minutes=30)
+"""Time after the password in which a login must be completed, however often a page of it is shown again."""
+
+
+class UnfinishedLogin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Login whose user was authenticated by a password or a provider, and that may need a second factor."""
+
+    pending: PendingLogin
+    user: str
+    authenticated: datetime
+    """Time at which the password or the provider's word was checked."""
+    provider: str = ""
+
+    @property
+    def methods(self) -> tuple[AuthenticationMethod, ...]:
+        """Methods by which we authenticated the user so far."""
+        return () if self.provider else ("pwd",)
+
+
+class FactorChallenge(BrowserState, frozen=True):
+    """Login that waits for a second factor, and the challenge for a passkey."""
+
+    context: ClassVar[str] = "second factor"
+    login: UnfinishedLogin
+    challenge: str
+
+
+class Enrolment(BrowserState, frozen=True, omit_defaults=True):
+    """Enrolment of an authenticator, during a login or on the page of second factors."""
+
+    context: ClassVar[str] = "enrolment"
+    user: str
+    login: UnfinishedLogin | None = None
+    secret: str = ""
+    """Secret that the app will have. It is stored after a code has confirmed it."""
+    challenge: str = ""
+
+
+class VerifiedLogin(BrowserState, frozen=True):
+    """Login with a verified second factor, whose user reads the recovery codes."""
+
+    context: ClassVar[str] = "verified login"
+    login: UnfinishedLogin
+    method: AuthenticationMethod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondFactorStep:
+    """Second step of a login."""
+
+    store: Store
+    states: States
+    authenticators: Authenticators
+    requirement: FactorRequirement
+    templates: FactorTemplates
+
+    async def page(self, browser: BrowserRequest, login: UnfinishedLogin, user: User) -> HtmlPage | None:
+        """Return the page of the second step, or None if the login needs none."""
+        factors = await self.authenticators.of_user(user.name)
+        closed = await self.requirement.closed_organizations(user, methods=login.methods, provider=login.provider)
+        if factors.has_authenticator:
+            is_needed = not login.provider or bool(closed) or login.pending.is_elevation
+            return self.challenge(browser, login, factors) if is_needed else None
+        if not closed:
+            return None
+        return self.templates.requirement(
+            state=self.states.seal(Enrolment(user=user.name, login=login), browser=browser.cookie),
+            organizations=closed,
+            can_enrol=not await provider_organization(self.store, login.provider),
+        )
+
+    def challenge(
+        self,
+        browser: BrowserRequest,
+        login: UnfinishedLogin,
+        factors: SecondFactorsSpec,
+        *,
+        problem: str = "",
+        status: int = 200,
+    ) -> HtmlPage:
+        """Return the page that asks for a second factor."""
+        challenge = self.authenticators.new_challenge()
+        relying_party = self.authenticators.relying_party
+        return self.templates.challenge(
+            state=self.states.seal(FactorChallenge(login, challenge), browser=browser.cookie),
+            has_apps=bool(factors.apps),
+            has_passkeys=bool(factors.passkeys),
+            options=relying_party.request_options(challenge, factors.passkeys) if relying_party.is_usable else None,
+            has_codes=bool(factors.recovery_hashes),
+            problem=problem,
+            status=status,
+        )
