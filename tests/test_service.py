@@ -1,9 +1,10 @@
 """Service app: the order in which a service is started and stopped, and its readiness."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from remuda.http.audit import FindOwner
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga
 from remuda.reconcile.controller import Controller
@@ -47,6 +48,9 @@ class SampleApp(ServiceApp[ServicePorts, dict[str, object]]):
 
     def build_services(self) -> dict[str, object]:
         return {"operations": self.operations}
+
+    def owners(self) -> Mapping[str, FindOwner]:
+        return {}
 
     def controllers(self) -> Sequence[Controller]:
         return (cast("Controller", self.controller),)

@@ -64,6 +64,11 @@ class DataDirectory:
         return self.path / "credentials.json"
 
     @property
+    def audit_head(self) -> Path:
+        """The head of the audit file's chain, by which lines that were cut off are found."""
+        return self.path / "audit-head.json"
+
+    @property
     def clouds(self) -> Path:
         """The directory of the simulated clouds, a file for each: they are external, and outlive the store."""
         return self.path / "clouds"

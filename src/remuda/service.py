@@ -2,13 +2,14 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from remuda.http.api import Api, ApiPorts, ApiSettings
+from remuda.http.audit import FindOwner
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
@@ -16,6 +17,7 @@ from remuda.http.routes import Table
 from remuda.http.watch import HEARTBEAT_S, WatchPorts
 from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.operations.recovery import OperationRecovery
@@ -44,6 +46,43 @@ class RunBlocking(Protocol):
 
 async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
+
+
+_CHECKS = 2
+_CHECK_LIMIT_S = 5.0
+
+
+class DocumentChecks:
+    """Slots for the parsing of documents that users write: few at once, and each with a deadline.
+
+    A thread cannot be ended. So a check that takes too long keeps its slot until it ends, while its request gets an
+    error, and so do requests that find no free slot in time. Other work in threads is not affected.
+    """
+
+    def __init__(self, run_blocking: RunBlocking, *, slots: int = _CHECKS, limit_s: float = _CHECK_LIMIT_S) -> None:
+        """Take the number of checks at once, and the time that a request waits for its check."""
+        self._run_blocking, self._limit_s = run_blocking, limit_s
+        self._slots = asyncio.Semaphore(slots)
+
+    async def run(self, document: str, check: Callable[[], T]) -> T:
+        """Return the result of a check, or raise Unavailable, which names the document."""
+        try:
+            async with asyncio.timeout(self._limit_s) as deadline:
+                await self._slots.acquire()
+                running = asyncio.ensure_future(self._run_blocking(check))
+                running.add_done_callback(self._release)
+                return await asyncio.shield(running)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise Unavailable(
+                f"{document} could not be checked within {self._limit_s:g} s: send a shorter one, or try again later."
+            ) from None
+
+    def _release(self, done: "asyncio.Future[Any]") -> None:
+        self._slots.release()
+        if not done.cancelled():
+            done.exception()  # a request that has given up does not read it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +138,14 @@ def operations_of(ports: ServicePorts, sagas: Sequence[AnyBoundSaga]) -> Operati
     )
 
 
-def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchPorts, *, url: str) -> ApiPorts:
+def api_ports(
+    ports: ServicePorts,
+    authenticator: Authenticator,
+    watches: WatchPorts,
+    *,
+    url: str,
+    owners: Mapping[str, FindOwner] | None = None,
+) -> ApiPorts:
     """Return the ports of a service's API; `url` is its address for clients."""
     return ApiPorts(
         authenticator=authenticator,
@@ -116,6 +162,7 @@ def api_ports(ports: ServicePorts, authenticator: Authenticator, watches: WatchP
             is_only_process=ports.is_only_process,
         ),
         watch=watches,
+        owners=owners or {},
         settings=replace(ports.api, url=url.rstrip("/")),
     )
 
@@ -153,7 +200,8 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
             access_version=authenticator.access_version,
             slots=ports.watch_slots,
         )
-        self.api = Api(self.table, self.services, api_ports(ports, authenticator, self.watches, url=url))
+        prepared = api_ports(ports, authenticator, self.watches, url=url, owners=self.owners())
+        self.api = Api(self.table, self.services, prepared)
         self.running_controllers = {controller.name: controller for controller in self.controllers()}
         self._recovery = OperationRecovery(self.operations, is_only_process=ports.is_only_process)
         self._background = BackgroundTasks(ports.clock)
@@ -165,6 +213,10 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
     @abstractmethod
     def build_services(self) -> ServicesT:
         """Return the service of each class that routes call."""
+
+    @abstractmethod
+    def owners(self) -> Mapping[str, FindOwner]:
+        """Return the functions that find the organization of the object that each path parameter names."""
 
     @abstractmethod
     def controllers(self) -> Sequence[Controller]:

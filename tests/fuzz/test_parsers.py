@@ -5,39 +5,71 @@ times of this process, the least of several, and compared within one run: the wo
 times the same one of 16 kB, which is 16 times as long, and 20 times an ordinary document of 256 kB.
 """
 
+import base64
 import contextlib
 import gzip
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509 import CertificateBuilder, Name, NameAttribute, random_serial_number
 from cryptography.x509.oid import NameOID
 
+from remuda.access.principal import AccessList
 from remuda.cloudinit.multipart import UnrecognizedUserData
 from remuda.cloudinit.user_data import parts
 from remuda.compute.instances.schema import InstanceCreate
 from remuda.config.loader import from_file, parse
-from remuda.http.authentication import read_claim_of_bearer
+from remuda.http.authentication import read_bearer, read_claim_of_bearer
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader, FormReader
-from remuda.identity.login.browser_state import Cookie
+from remuda.http.certificates import read_chain
+from remuda.http.dispatch import PathTrie
+from remuda.http.pagination import Cursors
+from remuda.http.proxies import ForwardingProxies
+from remuda.http.remote_errors import error_from
+from remuda.http.request import read_if_match, read_key
+from remuda.http.server.exposition import negotiated
+from remuda.http.sse import EventReader
+from remuda.identity.federation.provider_client import fetch_json, read_keys
+from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
+from remuda.identity.login.browser_state import Cookie, KnownBrowserCookie
 from remuda.identity.login.schema import LoginForm
+from remuda.identity.oauth.clients import OAuthClientCredentials, allows_redirect, check_redirect_uris, load_public_key
+from remuda.identity.oauth.schema import ClientForm
+from remuda.identity.ports import Fetched
 from remuda.identity.rbac.authenticator import read_certificate
+from remuda.identity.tenancy.rules import check_issuer, check_organization
+from remuda.identity.tenancy.schema import OrganizationSpecWire
 from remuda.identity.tokens.jwt import unverified_claims
+from remuda.identity.users.rules import email_address
+from remuda.kernel.clock import SystemClock, parse_duration
 from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import RemudaError
+from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import parse_tag_selector
 from remuda.outbound.addresses import read_target
+from remuda.providers.simulated.catalogue import parse_catalogues
 from remuda.providers.simulated.cloud_init import cloud_init_effects
+from remuda.region.app import TABLE as REGION
 from remuda.region.authorities.rules import authority_key
 from remuda.resources.ipv4 import find_prefix
 from remuda.resources.query import NetworkedQuery
+from remuda.resources.tags import reserving_service
+from remuda.store.objects import Metadata
+from tests.kit.simulation.store import SEALER
+
+T = TypeVar("T")
 
 FILE = Path("remuda.toml")
 SMALL, LARGE = 16 * 1024, 256 * 1024
@@ -81,6 +113,9 @@ def public_key() -> bytes:
     return Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
 
 
+EC_KEY = generate_private_key(SECP256R1()).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
 @dataclass(frozen=True)
 class Parser:
     """A parser, an ordinary document for it, and the beginnings and ends between which pieces are repeated."""
@@ -105,7 +140,160 @@ _MAIL = b'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n'
 _FORM_TYPE = b"application/x-www-form-urlencoded"
 _TOKEN = to_base64url(b'{"alg":"ES512","kid":"k"}')
 
+_SEALED = SEALER.seal(Secret("1"), context="x").encode()
+_CLIENT = OAuth2Client(metadata=Metadata(name="c"), spec=OAuth2ClientSpec(redirect_uris=("http://127.0.0.1/callback",)))
+_OF_DOMAIN = partial(OrganizationSpecWire, "domain", provider_scope="organization", provider_id="p")
+_PATHS = PathTrie((route.method, route.path, route) for route in REGION.routes)
+_PROXIES = ForwardingProxies(["0.0.0.0/0", "::/0"])
+
+
+def text(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    """Return a parser of text as a parser of bytes."""
+    return lambda data: read(data.decode("latin-1"))
+
+
+def read_redirect_uri(uri: str) -> None:
+    allows_redirect(_CLIENT, uri)
+    check_redirect_uris("spec.redirectUris", (uri,))
+
+
+async def _fetched(_method: str, _url: str, _headers: Any, body: bytes | None) -> Fetched:
+    return Fetched(status=200, body=body or b"")
+
+
+def from_provider(data: bytes, kind: type[Any] = dict[str, Any]) -> object:
+    """Read a response of an identity provider."""
+    return run_to_end(fetch_json(_fetched, "GET", "https://idp.example.com", kind, body=data))
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    raise AssertionError("it waits")
+
+
+HEADERS: Mapping[str, Parser] = {
+    "basic credentials": Parser(
+        text(lambda header: OAuthClientCredentials.from_request(ClientForm(), header)),
+        b"Basic " + base64.b64encode(b"client:" + b"s" * 90_000),
+        ((b"", b""), (b"Basic ", b""), (b"Basic OnNl", b"")),
+    ),
+    "bearer token": Parser(read_bearer, b"Bearer " + b"a" * 100_000, ((b"", b""), (b"Bearer ", b""))),
+    "forwarded addresses": Parser(
+        lambda header: _PROXIES.client_of("192.0.2.1", header),
+        b"192.0.2.1, " * 10_000,
+        ((b"", b""), (b"192.0.2.", b"")),
+    ),
+    "forwarded certificate": Parser(
+        read_chain,
+        quote(certificate()).encode(),
+        (
+            (b"", b""),
+            (b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"),
+            (b"-----BEGIN CERTIFICATE-----", b""),
+        ),
+    ),
+    "accepted types": Parser(
+        lambda header: negotiated({b"accept": header, b"accept-encoding": header}), b"text/plain;q=0.5, " * 5_000
+    ),
+    "content type of JSON": Parser(
+        lambda header: BodyReader(InstanceCreate).read(b"{}", header),
+        b"application/json; charset=utf-8",
+        ((b"", b""), (b"application/", b"json"), (b"application/json", b""), (b"application/a+", b"")),
+    ),
+    "content type of a form": Parser(
+        lambda header: FormReader(LoginForm).read(b"", header), _FORM_TYPE, ((b"", b""), (_FORM_TYPE, b""))
+    ),
+    "path": Parser(text(_PATHS.find), b"/api/v2/networks/a", ((b"", b""), (b"/", b""), (b"/api/v2/networks/", b""))),
+    "idempotency key": Parser(lambda header: read_key({b"idempotency-key": header}, is_public=False), b"k" * 255),
+    "If-Match": Parser(lambda header: read_if_match({b"if-match": header}, is_conditional=True), b'"a"'),
+    "known browser": Parser(
+        text(
+            lambda header: KnownBrowserCookie(
+                "https://i.example.com", sealer=SEALER, clock=SystemClock(), randomness=SystemRandomness()
+            ).read(header)
+        ),
+        b"remuda-known-browser=a; " * 10_000,
+        ((b"", b""), (b"__Host-remuda-known-browser=", b""), (b"remuda-known-browser=" + _SEALED, b"")),
+    ),
+}
+"""Parsers of headers, beside those of tokens, claims and cookies."""
+
+VALUES: Mapping[str, Parser] = {
+    "redirect URI": Parser(
+        text(read_redirect_uri),
+        b"https://app.example.com/" + b"a" * 2_000,
+        (
+            (b"", b""),
+            (b"https://", b""),
+            (b"http://127.0.0.1:", b"/callback"),
+            (b"http://[", b"]/callback"),
+            (b"https://a@", b""),
+        ),
+    ),
+    "public key": Parser(
+        text(load_public_key),
+        EC_KEY,
+        ((b"", b""), (b"-----BEGIN PUBLIC KEY-----\n", b"\n-----END PUBLIC KEY-----\n"), (EC_KEY, b"")),
+    ),
+    "sealed text": Parser(
+        text(lambda sealed: SEALER.open(sealed, context="x")),
+        _SEALED,
+        ((b"", b""), (b"sealed:v1:", b""), (_SEALED, b"")),
+    ),
+    "e-mail address": Parser(text(email_address), b"ann@example.com", ((b"", b""), (b"a@", b""), (b"a", b"@b.c"))),
+    "domain": Parser(
+        text(lambda domain: check_organization(_OF_DOMAIN(domain=domain))),
+        b"example.com",
+        ((b"", b""), (b"a.", b""), (b"", b".com")),
+    ),
+    "issuer": Parser(
+        text(check_issuer), b"https://idp.example.com/x", ((b"", b""), (b"https://", b""), (b"https://a/", b""))
+    ),
+    "tag name": Parser(text(reserving_service), b"a.unikorn-cloud.org/x", ((b"", b""), (b"", b".unikorn-cloud.org/"))),
+    "duration": Parser(text(parse_duration), b"1h30m", ((b"", b""), (b"1", b"s"))),
+    "cursor": Parser(text(Cursors(AccessList()).read), b"1-" + b"0" * 16, ((b"", b""), (b"", b"-" + b"0" * 16))),
+}
+"""Parsers of single values in bodies, queries and settings."""
+
+RESPONSES: Mapping[str, Parser] = {
+    "response of a provider": Parser(
+        from_provider,
+        b'{"keys":[' + b'{"kty":"EC"},' * 10_000 + b"{}]}",
+        ((b"", b""), (b'{"a":', b"}"), (b'{"a":"', b'"}')),
+    ),
+    "keys of a provider": Parser(
+        lambda data: run_to_end(read_keys(lambda *_: _fetched("GET", "", {}, data), "https://idp.example.com")),
+        b'{"keys":[' + b'{"kty":"EC","crv":"P-256"},' * 50 + b"{}]}",
+        (
+            (b"", b""),
+            (b'{"keys":[{"kty":"RSA","e":"AQAB","n":"', b'"}]}'),
+            (b'{"keys":[{"kty":"EC","crv":"P-256","y":"AA","x":"', b'"}]}'),
+            (b'{"keys":[{"kty":"RSA","n":"AQAB","e":"', b'"}]}'),
+        ),
+    ),
+    "error of a service": Parser(
+        lambda data: error_from(422, {}, data, server="region"),
+        b'{"error":"invalid","error_description":"' + b"a" * 9_000 + b'"}',
+    ),
+    "event stream": Parser(
+        lambda data: [*EventReader().feed(data)], b"data: {}\n\n" * 20_000, ((b"", b""), (b"data: ", b"\n\n"))
+    ),
+    "catalogue": Parser(
+        text(parse_catalogues),
+        b"[clouds.a]\n" + b"".join(b"a%d = 1\n" % number for number in range(20_000)),
+        ((b"", b""), (b"a = [", b"]")),
+    ),
+}
+"""Parsers of what other servers and operators send."""
+
 PARSERS: Mapping[str, Parser] = {
+    **HEADERS,
+    **VALUES,
+    **RESPONSES,
     "user data": Parser(
         parts,
         _MAIL + b"\n--B\nContent-Transfer-Encoding: base64\n\n" + b"IyEK" * 65_000 + b"\n--B--\n",

@@ -15,6 +15,8 @@ ACTIONS = {
     "region": {
         "abandon",
         "adopt",
+        "consolesessions",
+        "detail",
         "forget",
         "hardreboot",
         "resume",
@@ -22,10 +24,11 @@ ACTIONS = {
         "retry",
         "snapshot",
         "softreboot",
+        "sshkey",
         "start",
         "stop",
     },
-    "compute": {"reboot", "resume", "snapshot", "start", "stop"},
+    "compute": {"consolesession", "reboot", "resume", "snapshot", "sshkey", "start", "stop"},
 }
 
 

@@ -12,6 +12,7 @@ from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, open_providers, scre
 from remuda.app.services import (
     ServiceMetrics,
     StartMessages,
+    audit_file,
     console_in_front,
     example_instance,
     run_compute,
@@ -115,6 +116,7 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
             controllers=PrometheusReporter(process.metrics), operations=OperationMetrics(Sagas([]), process.metrics)
         )
         async with (
+            audit_file(process, configuration.audit.file),
             open_providers(process, of_region.regions, offered, url=url) as providers,
             run_identity(
                 process,

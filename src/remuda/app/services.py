@@ -5,13 +5,16 @@ separate processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.access.principal import Context, Principal
+from remuda.auditfile.chain import Chain
+from remuda.auditfile.file import AuditFile
+from remuda.auditfile.sink import AuditSink, copying
 from remuda.clients.delegation import Delegation, ServicePrincipal
 from remuda.clients.transport import local
 from remuda.clients.watch import LocalWatch
@@ -52,7 +55,7 @@ from remuda.region.kinds.common import GIB
 from remuda.region.ports import ProviderSource, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.resources.query import NetworkedQuery
-from remuda.service import ServiceApp, ServicePorts
+from remuda.service import ServiceApp, ServicePorts, in_thread
 from remuda.version import describe
 
 
@@ -72,6 +75,14 @@ class ServiceMetrics:
 
     controllers: Reporter
     operations: OperationMetrics
+
+
+def audit_file(process: ProcessPorts, path: Path | None) -> AbstractAsyncContextManager[None]:
+    """Return a context manager that copies audit records to a file, if one is configured."""
+    if path is None:
+        return nullcontext()
+    file = AuditFile(path, process.data.audit_head, Chain(process.sealer))
+    return copying(AuditSink(log=process.store, file=file, clock=process.clock, run_blocking=in_thread))
 
 
 @asynccontextmanager

@@ -46,6 +46,7 @@ USER_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "flavor": ("List flavors, the sizes of instances.", ("flavor:list", "flavor:show")),
     "region": ("List regions.", ("region:list", "region:show")),
     "quota": ("Show and change quota.", ("quota:show", "quota:set")),
+    "audit": ("Export the audit log, and verify audit files.", ("audit:export", "audit:verify")),
 }
 """Commands of users by their noun, with the help of the noun."""
 OPERATOR_COMMANDS: Final[Sequence[str]] = (

@@ -1,7 +1,8 @@
 """Compute service: its route table, services, operations, controllers and background tasks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from remuda.compute import catalogue, policies, recovery
 from remuda.compute.catalogue import Catalogue
@@ -17,17 +18,20 @@ from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.server_watch import ServerWatch
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
+from remuda.compute.kinds import ComputeInstance
 from remuda.compute.monitor.monitor import new_monitor
 from remuda.compute.monitor.orphans import orphan_guard
 from remuda.compute.policies import Policies
-from remuda.compute.ports import ComputePorts
+from remuda.compute.ports import ComputePorts, IdentityPort
 from remuda.compute.recovery import ComputeRecovery
+from remuda.http.audit import FindOwner
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.reconcile.controller import Controller
 from remuda.resources import service_info
+from remuda.resources.owners import owner_by_label
 from remuda.resources.service_info import ServiceInfo
-from remuda.service import ServiceApp
+from remuda.service import DocumentChecks, ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
 
@@ -82,7 +86,7 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
             identity=identity,
             region=region,
             operations=operations,
-            run_blocking=ports.run_blocking,
+            documents=DocumentChecks(ports.run_blocking),
         )
         matches = ServerLookup.create(region, ports.metrics)
         guards = cleanup_guard(ports.reconcile_ports), orphan_guard(ports.reconcile_ports)
@@ -104,6 +108,12 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
             recovery=ComputeRecovery(guards=guards),
         )
 
+    def owners(self) -> Mapping[str, FindOwner]:
+        return {
+            "instanceID": owner_by_label(self.ports.store, ComputeInstance, "instanceID"),
+            "projectID": partial(_owner_of_project, self.ports.identity),
+        }
+
     def controllers(self) -> Sequence[Controller]:
         return instance_controllers.controllers(self.ports)
 
@@ -115,3 +125,8 @@ class ComputeApp(ServiceApp[ComputePorts, ComputeServices]):
         yield "network consumer", NetworkConsumer(self.ports).run
         yield "project consumer", ProjectConsumer(self.ports).run
         yield "monitor", monitor.run
+
+
+async def _owner_of_project(identity: IdentityPort, named: Mapping[str, str]) -> str | None:
+    organization = named["organizationID"]
+    return organization if await identity.has_project(organization, named["projectID"]) else None

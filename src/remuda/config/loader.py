@@ -84,7 +84,7 @@ def read_file(path: Path) -> Mapping[str, Any]:
         raise Invalid(f"The configuration {path}", "is not UTF-8 text", remedy="write it as TOML") from None
     except RecursionError:
         raise Invalid(f"The configuration {path}", "is nested too deeply", remedy="use less nesting") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # not TOML, or a number with too many digits
         cause = re.sub(r" \((.*)\)$", r" \1", str(error))
         raise Invalid(f"The configuration {path}", f"is not TOML ({cause})", remedy="correct the file") from None
 

@@ -427,6 +427,16 @@ class IdentityConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditConfig(Section):
+    """Settings of the audit."""
+
+    file: Annotated[
+        Path | None,
+        Description("The file to which audit records are appended, in an existing directory.", shown="no file"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration(Section):
     """The whole configuration."""
 
@@ -435,6 +445,7 @@ class Configuration(Section):
     identity: IdentityConfig = field(default_factory=IdentityConfig)
     region: RegionConfig = field(default_factory=RegionConfig)
     compute: ComputeConfig = field(default_factory=ComputeConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
 
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in settings_of(Configuration)}

@@ -52,7 +52,7 @@ def from_text(annotation: Any, text: str) -> Any:
         return text
     try:
         read_as = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         read_as = {}
     if list(read_as) != ["value"]:
         raise InvalidValue(f"is not {form[1]} in TOML: {form[2]}")

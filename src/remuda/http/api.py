@@ -12,7 +12,7 @@ defect, responded to with 500 and logged under the trace id of the response.
 import asyncio
 import types
 from collections.abc import Collection as Many
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ import structlog
 
 from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
-from remuda.http.audit import Audit, Component
+from remuda.http.audit import Audit, Component, FindOwner
 from remuda.http.authentication import Authenticator, RequestCredentials, read_credentials
 from remuda.http.cors import Cors
 from remuda.http.dispatch import PathTrie, path_of, whole_path_of
@@ -86,6 +86,8 @@ class ApiPorts:
     limiter: RateLimiter
     idempotency: Idempotency
     watch: WatchPorts
+    owners: Mapping[str, FindOwner] = field(default_factory=dict)
+    """Functions that find the organization of an object for the audit, by the path parameter that names it."""
     settings: ApiSettings = field(default_factory=ApiSettings)
 
 
@@ -189,6 +191,22 @@ async def _watch(
 _DEFECTS = 500
 
 
+async def _audited(audit: Audit, execution: Coroutine[Any, Any, Response]) -> Response:
+    """Return the response, after its audit record is stored. Public routes are audited by their services."""
+    try:
+        response = await execution
+    except ClientDisconnect:
+        raise  # the request is incomplete
+    except RemudaError as error:
+        await audit.finish(error.status)
+        raise
+    except Exception:
+        await audit.finish(_DEFECTS)
+        raise
+    await audit.finish(response.status, replayed=REPLAYED in response.headers)
+    return response
+
+
 class Api:
     """The API of one service."""
 
@@ -234,20 +252,18 @@ class Api:
             return self._without_endpoint(inbound, match.methods)
         inbound.endpoint = endpoint
         inbound.observation.route = endpoint.route.name
-        inbound.values = match.parameters
         inbound.path = endpoint.bind_path(match.parameters)
+        inbound.values = endpoint.normalized(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
         principal = await self._principal(inbound)
-        if scope["query_string"]:
-            endpoint.check_query(scope["query_string"], principal)
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
-            # A read creates nothing, so its operation needs no id of its own.
-            trace_id, caller = inbound.observation.trace_id, endpoint.with_payer(principal, match.parameters)
-            context = Context(principal=caller, operation=trace_id, trace_id=trace_id)
-            return await self._handle(inbound, context, NOTHING)
-        return await self._write(inbound, principal)
+            reading = self._read(inbound, principal)
+            return await (_audited(self._audit(inbound, principal), reading) if endpoint.is_audited else reading)
+        audit = self._audit(inbound, principal)
+        writing = self._execute(inbound, principal, audit)
+        return await (_audited(audit, writing) if endpoint.is_audited else writing)
 
     def _without_endpoint(self, inbound: InboundRequest, methods: Many[str]) -> Response:
         allowed = sorted({*methods, "OPTIONS", *(("HEAD",) if "GET" in methods else ())})
@@ -282,10 +298,9 @@ class Api:
             if not self._ports.authenticator.knows(credentials):
                 raise
 
-    async def _write(self, inbound: InboundRequest, principal: Principal) -> Response:
-        """Execute a write and audit it. Public routes are audited by their services."""
+    def _audit(self, inbound: InboundRequest, principal: Principal) -> Audit:
         endpoint = inbound.endpoint
-        audit = Audit(
+        return Audit(
             self._ports.log,
             component=self._component,
             principal=principal,
@@ -294,29 +309,29 @@ class Api:
             success=endpoint.route.success,
             trace_id=inbound.observation.trace_id,
             is_everywhere=endpoint.route.scope == "everywhere",
+            owners=self._ports.owners,
         )
-        if endpoint.is_public:
-            return await self._execute(inbound, principal, audit)
-        try:
-            response = await self._execute(inbound, principal, audit)
-        except ClientDisconnect:
-            raise  # the request is incomplete
-        except RemudaError as error:
-            await audit.finish(error.status)
-            raise
-        except Exception:
-            await audit.finish(_DEFECTS)
-            raise
-        await audit.finish(response.status, replayed=REPLAYED in response.headers)
-        return response
+
+    def _check_query(self, inbound: InboundRequest, principal: Principal) -> None:
+        if query := inbound.scope["query_string"]:
+            inbound.endpoint.check_query(query, principal)
+
+    async def _read(self, inbound: InboundRequest, principal: Principal) -> Response:
+        self._check_query(inbound, principal)
+        # A read creates nothing, so its operation needs no id of its own.
+        trace_id, caller = inbound.observation.trace_id, inbound.endpoint.with_payer(principal, inbound.values)
+        context = Context(principal=caller, operation=trace_id, trace_id=trace_id)
+        return await self._handle(inbound, context, NOTHING)
 
     async def _execute(self, inbound: InboundRequest, principal: Principal, audit: Audit) -> Response:
         endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.observation.trace_id
+        self._check_query(inbound, principal)
         raw = b""
         if endpoint.has_body:
             sent = inbound.scope["headers"]
             raw = await read_body(inbound.receive, sent, limit=settings.body_limit, timeout_s=settings.body_timeout_s)
         body = endpoint.read_body(raw, inbound.headers)
+        audit.note_body(endpoint.named_in(body))
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
         key = read_key(inbound.headers, is_public=endpoint.is_public)
         caller = endpoint.with_payer(principal, inbound.values)

@@ -1,26 +1,33 @@
-"""Audit: one record for each write request of an authenticated caller.
+"""Audit: one record for each write request of an authenticated caller, and for each read of a secret.
 
 A record names the component, the caller, the operation, the scope, the object and the outcome, never what was sent.
 Failures are recorded like successes, from the moment that the caller is known and within its rate limit. The context's
 `audit` hook returns the record of a success for the transaction that executes the request. If no write took it, or the
 request failed afterwards, `finish` stores a record with the status before the response is sent; if that fails, the
 request fails. A response that is replayed under its idempotency key has a record that says `replayed`. On public routes
-a service records what matters, such as a login, with `audit_record`.
+a service records what matters, such as a login, with `audit_record`. A read is audited if its route serves nothing but
+a secret, such as a private key.
 
-Records are in the log stream `audit`. Their subject is `organization/<id>`: that of the written object, else that of
-the path, else the paying one, else the caller's only one; otherwise it is `system`. So it is for requests of outsiders,
-who must not write into another organization's audit log. On a route of the scope `everywhere` only the organization of
-the object or of the path counts.
+Records are in the log stream `audit`. Their subject is `organization/<id>` or `system`. A request about an object that
+exists is recorded in the organization of that object, for every caller: of the object that the path names, else
+of the network that the body names. Any other is recorded in the organization that path or body name, if the caller has
+access to it, else in the paying one, else in the caller's only one, else in `system`. On a route of the scope
+`everywhere` the last two do not count.
+
+A caller without access to the organization of the object is refused, and recorded twice: there, and where the request
+would be recorded if the object did not exist, so that no log shows which ids exist elsewhere. The record in the
+organization of the object contains nothing that such a caller has written: only who it was, the operation and the
+object.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 import structlog
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import RemudaError
-from remuda.store.logs import Log, Record
+from remuda.store.logs import Log, Receipt, Record
 from remuda.version import release
 
 STREAM = "audit"
@@ -28,6 +35,10 @@ STREAM = "audit"
 SYSTEM = "system"
 """Subject of records that belong to no organization."""
 
+FindOwner = Callable[[Mapping[str, str]], Awaitable[str | None]]
+"""Returns the organization of the object that parameters of a path name, or None if there is no such object."""
+
+_ORGANIZATION = "organizationID"
 _SERVER_ERROR = 500
 _FIRST_ERROR = 400
 
@@ -97,63 +108,125 @@ class Audit:
         success: int,
         trace_id: str,
         is_everywhere: bool = False,
+        owners: Mapping[str, FindOwner] | None = None,
     ) -> None:
-        """Take the path parameters as `path`, and the status of a successful request as `success`."""
+        """Take the path parameters as `path`, the status of a successful request as `success`, and the owners.
+
+        `owners` has a function for each parameter, of paths and bodies, that names an object.
+        """
         self._log, self._success, self._is_everywhere = log, success, is_everywhere
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
-        self._principal = principal
-        self._is_recorded = False
+        self._principal, self._owners = principal, owners or {}
+        self._body: Mapping[str, str] = {}
+        self._receipts: list[Receipt] = []
         self._written_in: str | None = None
+
+    def note_body(self, named: Mapping[str, str]) -> None:
+        """Note the objects that the body names as those to which a new one belongs, by the names of parameters."""
+        self._body = named
 
     def record_success(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the transaction that executes the request."""
-        self._is_recorded, self._written_in = True, organization
-        return (self._record(AuditResult(self._success), AuditTarget(type=plural, id=name)),)
+        self._written_in = organization
+        found = self._organization_without_object() if organization is None else organization
+        record = self._record(AuditResult(self._success), AuditTarget(type=plural, id=name), found)
+        self._receipts.append(Receipt())
+        return (msgspec.structs.replace(record, receipt=self._receipts[-1]),)
 
     async def finish(self, status: int, target: AuditTarget | None = None, *, replayed: bool = False) -> None:
         """Store a record of the outcome, unless the write's transaction did so."""
-        if self._is_recorded and status < _FIRST_ERROR:
+        if status < _FIRST_ERROR and any(receipt.is_taken for receipt in self._receipts):
             return
-        about = target or audited_target(self._operation, self._path)
-        record = self._record(AuditResult(status, replayed), about)
+        records = await self._records(AuditResult(status, replayed), target)
         try:
-            await self._log.append([record])
+            await self._log.append(records)
         except RemudaError as error:
             if status < _SERVER_ERROR:
                 raise
             # The failure of the request may also be that of the log: the operator's log is what is left.
             structlog.get_logger().error(
-                "audit record not stored", record=bytes(record.data).decode(), cause=error.code
+                "audit record not stored", record=bytes(records[0].data).decode(), cause=error.code
             )
 
-    def _record(self, result: AuditResult, target: AuditTarget) -> Record:
+    async def _records(self, result: AuditResult, target: AuditTarget | None) -> Sequence[Record]:
+        about, who = target or audited_target(self._operation, self._path), self._principal
+        if self._written_in is not None:
+            return [self._record(result, about, self._written_in)]
+        named, owner = await self._owner()
+        usual = await self._existing_organization()
+        if owner is None:
+            return [self._record(result, about, usual)]
+        if not has_access(who, owner):
+            return [self._record_of_outsider(result, named, owner), self._record(result, about, usual)]
+        is_elsewhere = self._path.get(_ORGANIZATION, owner) != owner
+        return [self._record(result, about, each) for each in ((owner, usual) if is_elsewhere else (owner,))]
+
+    def _record(self, result: AuditResult, target: AuditTarget, organization: str | None) -> Record:
         who = self._principal
         paying = {"organization": who.organization, "project": who.project}
+        scope = {**self._path, **{name: value for name, value in paying.items() if value is not None}}
+        return self._stored(result, target, scope, organization)
+
+    def _record_of_outsider(self, result: AuditResult, named: str, organization: str) -> Record:
+        """Return the record for the owner of an object, without what the caller can choose."""
+        if named not in self._path:
+            return self._stored(result, audited_target(self._operation, {}), {}, organization)
+        before, parameter, _ = self._operation.route.partition(f"{{{named}}}")
+        target = _target_in(before + parameter, self._path)
+        return self._stored(result, target, {named: target.id}, organization)
+
+    def _stored(
+        self, result: AuditResult, target: AuditTarget, scope: Mapping[str, str], organization: str | None
+    ) -> Record:
+        who = self._principal
         record = AuditRecord(
             component=self._component,
             actor=Actor(subject=who.subject, actor=who.actor, service=who.service),
             operation=self._operation,
-            scope={**self._path, **{name: value for name, value in paying.items() if value is not None}},
+            scope=scope,
             resource=target,
             result=result,
             trace_id=self._trace_id,
         )
-        return _stored(record, self._subject())
+        return _stored(record, subject_of_organization(organization))
 
-    def _subject(self) -> str:
-        """Return the subject of the record. The principal is authenticated, but a path may name any organization."""
-        who = self._principal
-        named = self._path.get("organizationID")
-        if self._written_in is None and named is not None and not _belongs_to(who, named):
-            return SYSTEM
-        return subject_of_organization(self._written_in or named or self._of_caller())
+    async def _owner(self) -> tuple[str, str | None]:
+        """Return the parameter that names the object of the request, and the organization of that object."""
+        given, named = self._path, self._object_parameter()
+        if named is None:
+            given = self._body
+            named = next((name for name in given if name in self._owners and name != _ORGANIZATION), None)
+        return ("", None) if named is None else (named, await _found_by(self._owners[named], given))
 
-    def _of_caller(self) -> str | None:
+    def _object_parameter(self) -> str | None:
+        """Return the last path parameter that names an object; none if the request creates one."""
+        operation = self._operation
+        if operation.method == "POST" and not operation.action:
+            return None
+        return next((name for name in reversed(tuple(self._path)) if name in self._owners), None)
+
+    def _organization_without_object(self) -> str | None:
+        """Return the organization of a request about no object. A path or body may name any organization."""
         who = self._principal
+        named = self._path.get(_ORGANIZATION) or self._body.get(_ORGANIZATION)
+        if named is not None:
+            return named if has_access(who, named) else None
         if self._is_everywhere:
             return None
         only = who.organizations[0] if len(who.organizations) == 1 else None
         return who.organization or only
+
+    async def _existing_organization(self) -> str | None:
+        """Return the same, or None if no such organization exists, as far as this service knows."""
+        named, find = self._organization_without_object(), self._owners.get(_ORGANIZATION)
+        return named if named is None or find is None else await _found_by(find, {_ORGANIZATION: named})
+
+
+async def _found_by(find: FindOwner, named: Mapping[str, str]) -> str | None:
+    try:
+        return await find(named)
+    except RemudaError:  # it cannot be read now
+        return None
 
 
 def audit_record(
@@ -194,7 +267,8 @@ def _stored(record: AuditRecord, subject: str) -> Record:
     return Record(stream=STREAM, subject=subject, data=msgspec.Raw(msgspec.json.encode(record)))
 
 
-def _belongs_to(who: Principal, organization: str) -> bool:
+def has_access(who: Principal, organization: str) -> bool:
+    """Return whether a caller belongs to an organization or has permissions everywhere."""
     known = (who.organization, *who.organizations, *who.closed, *who.access.organizations)
     return bool(who.access.everywhere) or organization in known
 
@@ -204,8 +278,12 @@ def audited_target(operation: AuditOperation, path: Mapping[str, str]) -> AuditT
 
     An action at the end does not count. Of two parameters in a row the first is the object's type.
     """
+    return _target_in(operation.route.removesuffix(f"/{operation.action}"), path)
+
+
+def _target_in(route: str, path: Mapping[str, str]) -> AuditTarget:
     plural, name = "", ""
-    for segment in operation.route.removesuffix(f"/{operation.action}").strip("/").split("/"):
+    for segment in route.strip("/").split("/"):
         if segment.startswith("{"):
             plural, name = name or plural, path.get(segment[1:-1], "")
         else:

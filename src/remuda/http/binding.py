@@ -206,6 +206,12 @@ class Binder(Generic[ParametersT]):
             found[field.name] = text if field.read is str and text.isprintable() else _read(field, text)
         return self._convert(found)
 
+    def normalized(self, values: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the values of a path with their ids in lower case, as they are stored."""
+        return tuple(
+            value.lower() if field.is_id else value for field, value in zip(self._in_path, values, strict=True)
+        )
+
     def bind_query(self, query: bytes) -> ParametersT:
         if not query and self._nothing is not None:
             return self._nothing

@@ -1,6 +1,7 @@
 """Endpoint: a route with everything that can be prepared before the first request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from types import NoneType
 from typing import Any
 
@@ -41,8 +42,11 @@ class Endpoint:
         "bind_query",
         "declared",
         "invoke",
+        "is_audited",
         "is_public",
         "is_read",
+        "named_in",
+        "normalized",
         "operation",
         "parameters",
         "reject",
@@ -58,7 +62,10 @@ class Endpoint:
         self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
         self.operation = AuditOperation(method=route.method, route=route.path, action=action)
-        self.bind_path = Binder(route.path_type, route.parameters).bind_path
+        self.is_audited = not self.is_public and (not self.is_read or bool(action))
+        path = Binder(route.path_type, route.parameters)
+        self.bind_path, self.normalized = path.bind_path, path.normalized
+        self.named_in = parents_in(route.body_type)
         query = Binder(route.query_type, rejected=("watch",) if _rejects_watch(route) else ())
         self.bind_query, self._reject_unknown = query.bind_query, query.reject_unknown
         self._is_api = route.path.startswith("/api/") and not self.is_public
@@ -122,6 +129,34 @@ class Endpoint:
 
     def _render_or_redirect(self, result: Any) -> Response:
         return redirect_response(result) if isinstance(result, Redirect) else self._render(result)
+
+
+def parents_in(body: type) -> Callable[[Any], Mapping[str, str]]:
+    """Return a function that returns, of a body, the objects that it names as those to which a new one belongs.
+
+    The names are those of path parameters: `networkID` for the field `networkId` of the body or of its `spec`.
+    """
+    found = [(path, parameter) for path, name in _fields(body) if (parameter := _PARENTS.get(name)) is not None]
+
+    def named_in(read: Any) -> Mapping[str, str]:
+        return {parameter: str(reduce(getattr, path, read)) for path, parameter in found}
+
+    return named_in
+
+
+_PARENTS: Mapping[str, str] = {"organizationId": "organizationID", "networkId": "networkID"}
+
+
+def _fields(body: type) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the fields of a body and of its `spec`: how they are reached, and their names on the wire."""
+    for each in msgspec.structs.fields(body) if _is_struct(body) else ():
+        yield (each.name,), each.encode_name
+        if each.name == "spec" and _is_struct(each.type):
+            yield from (((each.name, *path), name) for path, name in _fields(each.type))
+
+
+def _is_struct(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
 
 
 def _rejects_watch(route: AnyRoute) -> bool:

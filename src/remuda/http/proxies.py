@@ -42,7 +42,13 @@ class ForwardingProxies(ProxyNetworks):
         return peer
 
 
+_LONGEST_ADDRESS = 64
+"""More than the longest address with its zone, so that a long text costs nothing."""
+
+
 def _is_address(text: str) -> bool:
+    if len(text) > _LONGEST_ADDRESS:
+        return False
     try:
         ip_address(text)
     except ValueError:

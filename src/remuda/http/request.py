@@ -100,7 +100,7 @@ class InboundRequest:
 
     endpoint: Endpoint
     values: tuple[str, ...]
-    """Path parameters, as they were sent."""
+    """Path parameters, with ids in lower case."""
     path: Any
     query: Any
 

@@ -209,6 +209,7 @@ AnyRoute = Route[Any, Any, Any, Any, Any]
 """A route of any types."""
 
 _PARAMETER = re.compile(r"\{([^{}/]+)\}")
+_VERSION = re.compile(r"/v[0-9]+$")
 _FOUND = 302
 
 
@@ -230,14 +231,18 @@ class Table:
         """Return the action of a route on the object that its path names, as `stop` in `/instances/{id}/stop`, or "".
 
         A path with other methods or with paths below it is a collection rather than an action, and so is one whose POST
-        returns something and that belongs to no object.
+        returns something and that belongs to no object, or that is directly below the version of the API. A GET is an
+        action if it reads nothing but a secret of the object, as in `/instances/{id}/sshkey`.
         """
         parent, _, last = route.path.rpartition("/")
+        if route.method == "GET":
+            return last if route.has_secret and parent.endswith("}") and not last.startswith("{") else ""
         if route.method != "POST" or last.startswith("{"):
             return ""
         others = [each.path for each in self.routes if each is not route]
         is_collection = any(f"{path}/".startswith(f"{route.path}/") for path in others)
-        is_action = parent.endswith("}") or route.response_type is NoneType
+        is_below = not _VERSION.search(parent)
+        is_action = parent.endswith("}") or (is_below and route.response_type is NoneType)
         return last if is_action and not is_collection else ""
 
 

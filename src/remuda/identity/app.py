@@ -1,10 +1,11 @@
 """Identity service: its route table, services, operations, controllers and background tasks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from remuda.http.audit import FindOwner
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.identity import audit as auditing
@@ -37,6 +38,7 @@ from remuda.identity.oauth.grants import TokenGrants
 from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.operator_tokens import OperatorTokens
+from remuda.identity.owners import owners_in_identity
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controller as quota_controllers
 from remuda.identity.quotas import routes as quotas
@@ -367,6 +369,9 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
                 store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens
             ),
         )
+
+    def owners(self) -> Mapping[str, FindOwner]:
+        return owners_in_identity(self.ports.store)
 
     def controllers(self) -> Sequence[Controller]:
         ports, settings, tokens = self.ports.reconcile_ports, self.ports.controllers, self.tokens

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from remuda.http.audit import FindOwner
 from remuda.http.routes import Table
 from remuda.operations.saga import AnyBoundSaga, BoundSaga
 from remuda.providers.contract.provider import EventSubject
@@ -40,6 +41,7 @@ from remuda.region.networks import controller as network_controllers
 from remuda.region.networks import routes as networks
 from remuda.region.networks import sagas as network_sagas
 from remuda.region.networks.service import Networks
+from remuda.region.owners import owners_in_region
 from remuda.region.ports import RegionPorts
 from remuda.region.recovery import routes as recovery
 from remuda.region.recovery.service import Recovery
@@ -53,7 +55,7 @@ from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.resources import service_info
 from remuda.resources.service_info import ServiceInfo
-from remuda.service import ServiceApp
+from remuda.service import DocumentChecks, ServiceApp
 from remuda.store.background import BackgroundTask
 from remuda.version import release
 
@@ -162,7 +164,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             networks=networks,
             groups=groups,
             authorities=authorities,
-            run_blocking=ports.run_blocking,
+            documents=DocumentChecks(ports.run_blocking),
         )
         counts = ImageCounts(store=store)
         observer = ServerObserver(store=store, clock=clock, providers=providers)
@@ -201,6 +203,9 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 guard=orphan_guard(ports.reconcile_ports),
             ),
         )
+
+    def owners(self) -> Mapping[str, FindOwner]:
+        return owners_in_region(self.ports.store, self.providers)
 
     def controllers(self) -> Sequence[Controller]:
         ports, providers = self.ports, self.providers

@@ -26,6 +26,15 @@ DEFAULT_RETENTION: Retention = {
 """The retention unless an operator configures another one. Records of other streams are kept for ever."""
 
 
+class Receipt:
+    """Receipt of a record: whether a write took it. A write that turns out to be unnecessary takes none."""
+
+    __slots__ = ("is_taken",)
+
+    def __init__(self) -> None:
+        self.is_taken = False
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A record about a subject. `data` is JSON and must not contain a secret."""
 
@@ -34,6 +43,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     data: msgspec.Raw
     once: bool = False
     """Reject the write with AlreadyExists if the stream already has a record of this subject."""
+    receipt: Receipt | None = None
+    """Tells the author whether a write took the record. It is not stored."""
+
+    def acknowledge(self) -> None:
+        """Mark the receipt, when a write takes the record."""
+        if self.receipt is not None:
+            self.receipt.is_taken = True
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +67,39 @@ class LogPage:
     entries: Sequence[Entry]
     next: int | None
     """The position for the next page; None if there are no more entries now."""
+
+
+class StreamEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored record of a stream, with its subject."""
+
+    position: int
+    subject: str
+    time: datetime
+    data: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPage:
+    """Entries of one stream in the order they were written, whatever their subjects."""
+
+    entries: Sequence[StreamEntry]
+    reached: int
+    """The position up to which the stream was read, from which to continue; there may be later entries."""
+    is_last: bool
+    """Whether there was nothing after it."""
+
+
+class StreamReader(Protocol):
+    """Reader of whole streams. Positions increase over all streams, and none is used again."""
+
+    async def read_stream(self, stream: str, *, after: int) -> StreamPage:
+        """Return the entries of a stream after a position, as far as one read gets."""
+
+    async def entry_at(self, stream: str, position: int) -> StreamEntry | None:
+        """Return the entry of a stream at a position, or None if there is none."""
+
+    async def newest_position(self) -> int:
+        """Return the highest position that was ever used, or 0."""
 
 
 class Log(Protocol):

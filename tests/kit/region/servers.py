@@ -57,6 +57,7 @@ from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
+from remuda.service import DocumentChecks
 from remuda.store.background import BackgroundTasks
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
@@ -275,7 +276,9 @@ async def open_servers(
     networks = Networks(**common, operations=operations)
     groups = SecurityGroups(**common, networks=networks)
     authorities = Authorities(store=store, identity=identity, operations=operations)
-    servers = Servers(**common, networks=networks, groups=groups, authorities=authorities, run_blocking=run_inline)
+    servers = Servers(
+        **common, networks=networks, groups=groups, authorities=authorities, documents=DocumentChecks(run_inline)
+    )
     looking = ServerObserver(store=store, clock=world.clock, providers=clouds)
     actions = ServerActions(
         store=store, providers=clouds, servers=servers, observer=looking, counts=ImageCounts(store=store)

@@ -58,14 +58,19 @@ class ClientSession(AbstractAsyncContextManager["ClientSession"]):
         self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None, *, paged: bool = True
     ) -> list[ResponseT]:
         """Return all items of a list, page by page if it has pages."""
-        found: list[ResponseT] = []
+        return [item async for page in self.pages(service, path, item_type, query, paged=paged) for item in page]
+
+    async def pages(
+        self, service: Service, path: str, item_type: type[ResponseT], query: Query | None = None, *, paged: bool = True
+    ) -> AsyncGenerator[list[ResponseT]]:
+        """Yield the pages of a list, which is one if it has none."""
         parameters = {**(query or {}), **({"limit": _PAGE} if paged else {})}
         while True:
             response = await self._exchange("GET", service, path, parameters)
             page: Any = list[item_type]  # type: ignore[valid-type]  # a type that is known when this runs
-            found += self._decoded(service, response.content, page)
+            yield self._decoded(service, response.content, page)
             if "x-continue" not in response.headers:
-                return found
+                return
             parameters["continue"] = response.headers["x-continue"]
 
     async def send(

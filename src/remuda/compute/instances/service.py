@@ -49,7 +49,7 @@ from remuda.resources.ipv4 import parse_prefix
 from remuda.resources.metadata import new_tags
 from remuda.resources.schema import FlavorRead, ImageRead
 from remuda.resources.service import ProjectResourceService
-from remuda.service import RunBlocking
+from remuda.service import DocumentChecks
 from remuda.store.contract import Store
 
 
@@ -123,14 +123,16 @@ def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
 
 
 async def check_access(
-    region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire, run_blocking: RunBlocking
+    region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire, documents: DocumentChecks
 ) -> None:
     """Reject security groups of another network, an SSH certificate authority of another project, invalid texts."""
     await check_groups(region, caller, body.networking, network.metadata.id)
     await check_authority(region, caller, body.ssh_certificate_authority_id, project_in(network.metadata))
     if body.user_data:
         has_authority = body.ssh_certificate_authority_id is not None
-        await run_blocking(lambda: check_user_data(read_user_data(body.user_data), with_authority=has_authority))
+        await documents.run(
+            "spec.userData", lambda: check_user_data(read_user_data(body.user_data), with_authority=has_authority)
+        )
     check_sources(body.networking)
 
 
@@ -172,7 +174,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
     identity: IdentityPort
     region: RegionClient
     operations: Operations
-    run_blocking: RunBlocking
+    documents: DocumentChecks
 
     async def create(self, context: Context, body: InstanceCreate) -> ComputeInstance:
         """Create an instance on a network that has none of its name, if the quota of its project allows it."""
@@ -220,7 +222,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
         network = await region.get_network(caller, body.spec.network_id)
         check_network(network, project)
         choice = await choose(region, caller, network, body.spec)
-        await check_access(region, caller, network, body.spec, self.run_blocking)
+        await check_access(region, caller, network, body.spec, self.documents)
         new_tags(body.metadata, context.principal)
         return NewInstance(
             instance=rules.instance_id(network.metadata.id, body.metadata.name),

@@ -210,7 +210,7 @@ class Updates:
             flavor_before = next((each for each in flavors if each.metadata.id == applied.spec.flavor_id), None)
             image_before = next((each for each in images if each.metadata.id == applied.spec.image_id), None)
             offers = _Offers(flavor_before, image_before, flavor, image)
-        await check_access(region, caller, network, body.spec, self.instances.run_blocking)
+        await check_access(region, caller, network, body.spec, self.instances.documents)
         return offers
 
     async def _blockers(self, update: _ValidUpdate) -> Sequence[BlockerRead]:

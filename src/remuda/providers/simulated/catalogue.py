@@ -286,7 +286,7 @@ def parse_catalogues(text: str) -> Mapping[str, SimCatalogue]:
     """Return the clouds that a TOML text describes, by name, or raise Invalid."""
     try:
         raw = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid("The catalogue", f"is not TOML ({error})", remedy="correct the file") from None
     file = read_table(_File, raw, "")
     _check(file)

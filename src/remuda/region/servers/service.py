@@ -22,7 +22,7 @@ from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCre
 from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import retry_on_conflict
 from remuda.resources.service import ProjectResourceService
-from remuda.service import RunBlocking
+from remuda.service import DocumentChecks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
     networks: Networks
     groups: SecurityGroups
     authorities: Authorities
-    run_blocking: RunBlocking
+    documents: DocumentChecks
 
     async def create(self, context: Context, body: ServerCreate) -> Server:
         """Create a server on a network that has none of that name."""
@@ -127,7 +127,9 @@ class Servers(ProjectResourceService[Server, ServerRead]):
 
     async def _check_user_data(self, text: str, *, with_authority: bool) -> None:
         if text:
-            await self.run_blocking(lambda: check_user_data(read_user_data(text), with_authority=with_authority))
+            await self.documents.run(
+                "spec.userData", lambda: check_user_data(read_user_data(text), with_authority=with_authority)
+            )
 
     async def _check_replacement(
         self, context: Context, found: Server, requested: ReplaceWrite, network: Network

@@ -116,6 +116,8 @@ class JournalLog:
         await self._store_first(records)
         for part in self._parts(records):
             await self._store(part, self._clock.now())
+        for record in records:
+            record.acknowledge()
 
     async def around(self, write: Callable[[], Awaitable[ResultT]], records: Sequence[Record]) -> ResultT:
         """Run a write with its records: first those that must precede it, then the write, then the others."""
@@ -129,6 +131,8 @@ class JournalLog:
             raise
         for part in self._parts(records):
             await self._store_reliably(part)
+        for record in records:
+            record.acknowledge()
         return written
 
     def _parts(self, records: Iterable[Record]) -> list[Sequence[Record]]:

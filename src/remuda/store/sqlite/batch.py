@@ -6,92 +6,26 @@ written in the commit of the change they belong to.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
-
-import apsw
-import msgspec
 
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.randomness import Randomness
 from remuda.store.codec import Codec
 from remuda.store.contract import Referrer, label_index
 from remuda.store.kinds import Kind, Registry
-from remuda.store.logs import Entry, LogPage, Record
+from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.cache import CachedObject
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.readside.index import OWNER, Names, reference_index
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
-from remuda.store.readside.sql import Sql
 from remuda.store.readside.tables import Tables
-from remuda.store.validation import DOCUMENT_LIMIT, check_limit, check_size
-
-_AFTER_EVERY_POSITION = 2**63 - 1
-
-
-class LogTables:
-    """The SQL of the logs, over one connection."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._run = Sql(connection)
-
-    def append(self, records: Iterable[Record], now: datetime) -> None:
-        time = now.timestamp()
-        self._run.each(
-            "INSERT INTO logs (stream, subject, time, data) VALUES (?, ?, ?, ?)",
-            [(record.stream, record.subject, time, bytes(record.data)) for record in records],
-        )
-
-    def has(self, stream: str, subject: str) -> bool:
-        rows = self._run("SELECT 1 FROM logs WHERE stream = ? AND subject = ? LIMIT 1", stream, subject)
-        return bool(rows)
-
-    def read(self, stream: str, subject: str, *, after: int, limit: int) -> LogPage:
-        check_limit(limit)
-        rows = self._run(
-            "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position > ?"
-            " ORDER BY position LIMIT ?",
-            stream,
-            subject,
-            after,
-            limit + 1,
-        )
-        return _page(rows, limit)
-
-    def read_back(self, stream: str, subject: str, *, before: int | None, limit: int) -> LogPage:
-        check_limit(limit)
-        rows = self._run(
-            "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position < ?"
-            " ORDER BY position DESC LIMIT ?",
-            stream,
-            subject,
-            _AFTER_EVERY_POSITION if before is None else before,
-            limit + 1,
-        )
-        return _page(rows, limit)
-
-    def trim(self, stream: str, age: timedelta, now: datetime, *, limit: int) -> int:
-        """Delete up to `limit` records older than `age`; return their number."""
-        rows = self._run(
-            "DELETE FROM logs WHERE position IN (SELECT position FROM logs WHERE stream = ? AND time < ?"
-            " ORDER BY time LIMIT ?) RETURNING position",
-            stream,
-            (now - age).timestamp(),
-            limit,
-        )
-        return len(rows)
-
-
-def _page(rows: Sequence[tuple[Any, ...]], limit: int) -> LogPage:
-    entries = [
-        Entry(position=position, time=datetime.fromtimestamp(time, UTC), data=msgspec.Raw(data))
-        for position, time, data in rows[:limit]
-    ]
-    return LogPage(entries, entries[-1].position if len(rows) > limit else None)
+from remuda.store.sqlite.log_tables import LogTables
+from remuda.store.validation import DOCUMENT_LIMIT, check_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +143,8 @@ class Batch:
         if records:
             self.is_dirty = True
             self._side.logs.append(records, self.now)
+            for record in records:
+                record.acknowledge()
 
     def children(self, owner: Resource, *, after: str = "", limit: int = 100) -> Iterator[tuple[Kind[Any], str]]:
         """Yield some of the children of an owner: of each kind those whose names come after `after`."""

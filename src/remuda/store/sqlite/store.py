@@ -19,7 +19,7 @@ from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
 from remuda.store.codec import Codec, codecs
 from remuda.store.kinds import Kind, Registry
-from remuda.store.logs import LogPage, Record
+from remuda.store.logs import LogPage, Record, StreamEntry, StreamPage
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.index import Names, index_entries
 from remuda.store.readside.reader import Reader, ReaderSettings
@@ -27,9 +27,10 @@ from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmar
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite import rules
 from remuda.store.sqlite.backup import copy_store
-from remuda.store.sqlite.batch import LogTables, WriteSide
+from remuda.store.sqlite.batch import WriteSide
 from remuda.store.sqlite.executor import Executor, ThreadExecutor, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
+from remuda.store.sqlite.log_tables import LogTables
 from remuda.store.sqlite.maintenance import Integrity, Maintenance, check_integrity
 from remuda.store.sqlite.writer import Writer
 from remuda.store.validation import check_resource
@@ -150,6 +151,18 @@ class SqliteStore(Reads):
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
         with self._reader.storage:
             return self._logs.read_back(stream, subject, before=before, limit=limit)
+
+    async def read_stream(self, stream: str, *, after: int) -> StreamPage:
+        with self._reader.storage:
+            return self._logs.read_stream(stream, after=after)
+
+    async def entry_at(self, stream: str, position: int) -> StreamEntry | None:
+        with self._reader.storage:
+            return self._logs.entry_at(stream, position)
+
+    async def newest_position(self) -> int:
+        with self._reader.storage:
+            return self._logs.newest_position()
 
     async def back_up(self, target: Path) -> None:
         """Write a consistent copy of the store to `target` while it stays in use."""
