@@ -76,6 +76,7 @@ class IdentityLending(Lender):
         requests: dict[str, Callable[[], dict[str, Any]]] = {
             "create_operator_token": lambda: {"request": self._target.sealed()},
             "create_operator_password_link": lambda: {"request": self._target.sealed_password_request()},
+            "reset_second_factors": lambda: {"subject": self._target.known_person()},
             "approve_domain": lambda: {"domain": DOMAIN},
         }
         if operation in requests:

@@ -103,6 +103,14 @@ class IdentityTarget:
         """Return the address of somebody new."""
         return f"person{next(self._counter)}@example.com"
 
+    def known_person(self) -> str:
+        """Return the address of a user."""
+        subject = self.person()
+        spec = {"subject": subject, "state": "active", "groupIDs": []}
+        made = self.call("POST", f"{ORGANIZATIONS}/{self.setup.organization}/users", {"spec": spec})
+        assert made.status_code == 201, made.text
+        return subject
+
     def sealed(self) -> str:
         """Return what an operator at the machine sends, which is good once."""
         asked = new_request(
