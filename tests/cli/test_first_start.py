@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.kit.processes.program import Running, remuda, running, up
-from tests.kit.processes.shell import visit
+from tests.kit.processes.shell import CHOSEN, visit
 
 PASSWORD = re.compile(r"^ {4}(\S{23})$", re.MULTILINE)
 
@@ -26,11 +26,15 @@ def asked(one: Running, path: str, **options: Any) -> httpx2.Response:
 def test_the_first_start_says_how_to_log_in_and_later_ones_do_not(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         page = f"{one.url}/identity/oauth2/v2/account"
-        assert f"Log in at {page} as admin@remuda.local with this password, which is not shown" in one.said
+        told = "this password, which is not shown again and only lets you choose your own:"
+        assert f"Log in at {page} as admin@remuda.local with {told}" in one.said
         assert str(tmp_path / "credentials.json") in one.said
         (password,) = PASSWORD.findall(one.said)
         account = visit(page, password)
         assert "Your account" in account
+        with pytest.raises(AssertionError):
+            visit(page, password)
+        assert "Your account" in visit(page, CHOSEN)
         assert "You are a platform administrator" in account
         code, log = one.stop()
         assert code == 0
@@ -108,7 +112,7 @@ def test_the_names_are_those_of_the_configuration(tmp_path: Path) -> None:
         "REMUDA_IDENTITY__BOOTSTRAP__PROJECT": "rockets",
     }
     with running(tmp_path, environment=names) as one:
-        assert "as root@example.com with the password of your configuration." in one.said
+        assert "as root@example.com with the password of your configuration, which only lets you choose" in one.said
         assert "correct horse" not in one.said
         (organization,) = asked(one, "/api/v1/organizations").json()
         assert organization["metadata"]["name"] == "acme"

@@ -21,7 +21,8 @@ import pytest
 
 from remuda.app import registry
 from remuda.identity.app import TABLE
-from remuda.identity.operator_tokens import new_request, seal_request
+from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_tokens import new_request
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable

@@ -5,7 +5,7 @@ from typing import Any
 
 from schemathesis import Case
 
-from remuda.identity.quotas.quota_state import MAX_QUANTITY
+from remuda.identity.quotas.schema import MAX_QUANTITY
 from tests.fuzz.identity_target import CALLBACK, IdentityTarget
 from tests.fuzz.lender import Lender
 
@@ -63,8 +63,12 @@ class IdentityLending(Lender):
         operation = case.operation.definition.raw["operationId"]
         if operation in self._forms:
             return {**body, **self._forms[operation]()}
-        if operation == "create_operator_token":
-            return {**body, "request": self._target.sealed()}
+        requests = {
+            "create_operator_token": self._target.sealed,
+            "create_operator_password_link": self._target.sealed_password_request,
+        }
+        if operation in requests:
+            return {**body, "request": requests[operation]()}
         if operation in {"create_password_link", "create_suspension"}:
             is_link = operation == "create_password_link"
             return {**body, "subject": "root@remuda.test" if is_link else self._target.person()}

@@ -14,7 +14,9 @@ from typing import Any
 import requests
 import uvloop
 
-from remuda.identity.operator_tokens import new_request, seal_request
+from remuda.identity.operator_passwords import new_password_request
+from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_tokens import new_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.identity.environment import ROOT, IdentityEnvironment
 from tests.kit.identity.launch import running, serving
@@ -107,6 +109,13 @@ class IdentityTarget:
             lifetime=timedelta(minutes=1),
             operator="fuzz",
             reason="",
+        )
+        return seal_request(asked, SEALER).reveal()
+
+    def sealed_password_request(self) -> str:
+        """Return the same for a password link."""
+        asked = new_password_request(
+            clock=self.identity.clock, randomness=SystemRandomness(), subject=ROOT, operator="fuzz", reason=""
         )
         return seal_request(asked, SEALER).reveal()
 

@@ -9,7 +9,8 @@ import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
 from remuda.identity.kinds.users import User, UserSpec, user_id
-from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, OperatorTokens, new_request, seal_request
+from remuda.identity.operator_requests import OperatorRequests, seal_request
+from remuda.identity.operator_tokens import PATH, ROUTES, OperatorRequest, OperatorTokens, new_request
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
@@ -32,7 +33,8 @@ def operators(world: World, store: SqliteStore) -> OperatorTokens:
     settings = IdentitySettings()
     more: dict[str, Any] = {**over, "randomness": world.randomness, "settings": settings}
     tokens = Tokens(**more, keys=SigningKeys(**more))
-    return OperatorTokens(**over, log=store, sealer=SEALER, tokens=tokens)
+    requests = OperatorRequests(**over, log=store, sealer=SEALER)
+    return OperatorTokens(requests=requests, tokens=tokens)
 
 
 def run_operator_tokens(test: Callable[[IdentityApi[OperatorTokens]], Coroutine[Any, Any, None]]) -> None:

@@ -339,7 +339,11 @@ class BootstrapConfig(Section):
         str, Description("The e-mail address of the first user, who is a platform administrator.", check_email)
     ] = "admin@remuda.local"
     password: Annotated[
-        Secret | None, Description("The first user's password.", shown="a random one, printed at the first start")
+        Secret | None,
+        Description(
+            "The first user's password, which the first login replaces.",
+            shown="a random one, printed at the first start",
+        ),
     ] = None
     organization: Annotated[str, Description("Name of the first organization.", check_name)] = "default"
     project: Annotated[str, Description("Name of the first project.", check_name)] = "default"
@@ -421,8 +425,17 @@ class IdentityConfig(Section):
     )
     logins_per_minute: Annotated[
         int,
-        Description("Login attempts per minute for each address; ten times as many for each account.", check_positive),
+        Description(
+            "Login attempts per minute for each address, and for each browser known to an account.", check_positive
+        ),
     ] = 10
+    login_failures_before_delay: Annotated[
+        int,
+        Description(
+            "Failed logins to an account after which every further one delays the next, by twice as long each time.",
+            check_positive,
+        ),
+    ] = 5
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
 
 

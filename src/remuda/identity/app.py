@@ -9,6 +9,7 @@ from remuda.http.audit import FindOwner
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
 from remuda.identity import audit as auditing
+from remuda.identity import operator_passwords
 from remuda.identity import operator_tokens as operator
 from remuda.identity.audit import AuditLog
 from remuda.identity.factors.passkeys import RelyingParty
@@ -25,7 +26,9 @@ from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.factor_templates import FactorTemplates
+from remuda.identity.login.failed_logins import FailedLogins
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
+from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import LoginRedirects
@@ -37,6 +40,8 @@ from remuda.identity.oauth.exchange import TokenExchange
 from remuda.identity.oauth.grants import TokenGrants
 from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
+from remuda.identity.operator_passwords import OperatorPasswords
+from remuda.identity.operator_requests import OperatorRequests
 from remuda.identity.operator_tokens import OperatorTokens
 from remuda.identity.owners import owners_in_identity
 from remuda.identity.ports import IdentityPorts
@@ -98,6 +103,7 @@ TABLE = Table(
         *auditing.ROUTES,
         *suspensions.ROUTES,
         *operator.ROUTES,
+        *operator_passwords.ROUTES,
     ],
 )
 """The routes of all resource packages, which an `Api` mounts with `IdentityServices`."""
@@ -122,6 +128,7 @@ class IdentityServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    login_steps: LoginSteps
     factors: FactorPages
     factor_reset: FactorReset
     limits: QuotaLimits
@@ -129,6 +136,7 @@ class IdentityServices:
     audit: AuditLog
     suspensions: Suspensions
     operator_tokens: OperatorTokens
+    operator_passwords: OperatorPasswords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +221,7 @@ class LoginServices:
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
+    login_steps: LoginSteps
     factors: FactorPages
     factor_reset: FactorReset
 
@@ -234,6 +243,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         "clients": clients,
         "passwords": passwords,
         "attempts": Attempts(clock=clock, per_minute=settings.logins_per_minute),
+        "failures": FailedLogins(log=ports.log, clock=clock, before_delay=settings.login_failures_before_delay),
         "records": LoginAudit(store=store, log=ports.log),
     }
     requirement = FactorRequirement(store=store, clock=clock, permissions=oauth.permissions)
@@ -276,7 +286,8 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         factors=FactorPages(**shared, clock=clock, authenticators=authenticators, login=login),
         factor_reset=FactorReset(store=store, authenticators=authenticators, sessions=sessions),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
-        passwords=PasswordPages(**shared),
+        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers),
+        login_steps=LoginSteps(**shared, login=login),
     )
 
 
@@ -344,6 +355,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             services=tokens,
             permissions=permissions,
         )
+        requests = OperatorRequests(store=store, log=ports.log, clock=clock, sealer=ports.sealer)
         login = login_services(ports, tokens=tokens, oauth=oauth, passwords=self.passwords)
         users, accounts, groups = user_services(
             self._user_ports, operations=self.operations, grants=permissions, settings=settings
@@ -365,9 +377,8 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             allocations=Allocations(store=store, clock=clock, ledger=self.ledger),
             audit=AuditLog(log=ports.log, sealer=ports.sealer),
             suspensions=Suspensions(store=store, clock=clock, logins=login.account.logins),
-            operator_tokens=OperatorTokens(
-                store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=tokens.tokens
-            ),
+            operator_tokens=OperatorTokens(requests=requests, tokens=tokens.tokens),
+            operator_passwords=OperatorPasswords(requests=requests, passwords=self.passwords, settings=settings),
         )
 
     def owners(self) -> Mapping[str, FindOwner]:

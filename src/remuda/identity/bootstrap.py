@@ -54,7 +54,7 @@ class BootstrapSettings:
     administrator: str = "admin@remuda.local"
     """E-mail address of the first user, whom the configuration makes a platform administrator."""
     password: Secret | None = None
-    """Password of the first user, unless a random one is to be generated."""
+    """First password of the first user, unless a random one is to be generated. Either is temporary."""
     organization: str = "default"
     project: str = "default"
 
@@ -104,7 +104,7 @@ class BootstrapRun:
         await self._create_all(record.spec)
         password = self.settings.password or self._random_password()
         administrator = self.settings.administrator
-        await self.passwords.set_password(user_id(administrator), password)
+        await self.passwords.set_password(user_id(administrator), password, is_temporary=True)
         shown_password = None if self.settings.password is not None else password
         report(
             FirstLogin(

@@ -87,4 +87,6 @@ class IdentitySettings:
     provider_targets: tuple[str, ...] = ()
     """Networks beside the public Internet in which external providers may be."""
     logins_per_minute: int = 10
-    """Password attempts of an address; an account has ten times as many."""
+    """Password attempts of an address."""
+    login_failures_before_delay: int = 5
+    """Failed logins to an account after which every further one delays the next."""

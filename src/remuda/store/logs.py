@@ -15,6 +15,9 @@ import msgspec
 TIMELINE = "timeline"
 """The stream of events that all readers of an object may see."""
 
+LOGINS = "logins"
+"""The stream of attempts to log in with a password."""
+
 Retention = Mapping[str, timedelta]
 """The retention period of each stream."""
 
@@ -22,6 +25,7 @@ DEFAULT_RETENTION: Retention = {
     TIMELINE: timedelta(days=90),
     "audit": timedelta(days=400),
     "idempotency": timedelta(hours=24),
+    LOGINS: timedelta(days=30),
 }
 """The retention unless an operator configures another one. Records of other streams are kept for ever."""
 

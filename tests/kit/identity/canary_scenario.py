@@ -10,7 +10,9 @@ from typing import Any
 
 from remuda.identity.bootstrap import BootstrapRun, BootstrapSettings, FirstLogin
 from remuda.identity.credentials import CredentialsFile
-from remuda.identity.operator_tokens import new_request, seal_request
+from remuda.identity.operator_passwords import new_password_request
+from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_tokens import new_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.asgi.client import Client
 from tests.kit.identity.canaries import Canaries, Heard
@@ -200,6 +202,14 @@ class Scene:
         made = expect(await self.ask().post(path, {"request": sealed}), 200)
         self.canaries.add(made["accessToken"], f"POST {path}")
         expect(await self.ask(made["accessToken"]).get("/api/v1/acl"), 200)
+        expect(await self.ask().post(path, {"request": sealed}), 401)
+        path = "/api/v1/operator/passwords"
+        lost = new_password_request(
+            clock=clock, randomness=SystemRandomness(), subject=ANN, operator="root", reason="because"
+        )
+        sealed = self.canaries.add(seal_request(lost, SEALER).reveal())
+        made = expect(await self.ask().post(path, {"request": sealed}), 200)
+        self.canaries.add(made["link"].rpartition("=")[2], f"POST {path}")
         expect(await self.ask().post(path, {"request": sealed}), 401)
 
     async def be_a_service(self) -> None:

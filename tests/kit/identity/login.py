@@ -22,6 +22,7 @@ from remuda.identity.login.common_passwords import load_words
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
+from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.passwords import Argon2Parameters, Passwords
 from remuda.identity.oauth import routes as oauth_api
 from remuda.identity.oauth.registration import ClientRegistration
@@ -84,6 +85,7 @@ class LoginServices:
     account: AccountPage
     devices: DevicePage
     password_pages: PasswordPages
+    steps: LoginSteps
     factors: FactorPages
     factor_reset: FactorReset
     oauth: OAuth
@@ -131,6 +133,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         account=pages.account,
         devices=pages.devices,
         password_pages=pages.passwords,
+        steps=pages.login_steps,
         factors=pages.factors,
         factor_reset=pages.factor_reset,
         oauth=oauth,

@@ -54,26 +54,37 @@ class Forms(HTMLParser):
             self.fields[found["name"] or ""] = found.get("value") or ""
 
 
+ADMINISTRATOR, CHOSEN = "admin@remuda.local", "a password of one's own choice"
+"""The first user, and the password that replaces the first one."""
+
+
 def visit(address: str, password: str) -> str:
     """Open a page that asks who one is, log in, and return what it shows then."""
     with httpx2.Client(follow_redirects=True) as browser:
-        form = Forms(browser.get(address).text)
-        filled = {**form.fields, "email": "admin@remuda.local", "password": password}
-        page = browser.post(form.action, data=filled)
+        page = browser.get(address)
+        while "password" in (fields := Forms(page.text).fields) or "new_password" in fields:
+            page = fill_in(browser, page, password)
         assert (page.status_code, str(page.url)) == (200, address), page.text
         return page.text
 
 
 def let_in(address: str, password: str) -> None:
     """Do in a browser what the page says: log in, and let the device in."""
-    known = {"email": "admin@remuda.local", "username": "admin@remuda.local", "password": password}
     with httpx2.Client(follow_redirects=True) as browser:
         page = browser.get(address)
-        for _ in range(4):
-            form = Forms(page.text)
-            if not form.action:
+        for _ in range(5):
+            if not Forms(page.text).action:
                 break
-            filled = {name: known.get(name, value) for name, value in form.fields.items()}
-            origin = {"Origin": "/".join(address.split("/")[:3])}
-            page = browser.post(form.action, data=filled, headers=origin)
-            assert page.is_success, page.text
+            page = fill_in(browser, page, password)
+
+
+def fill_in(browser: httpx2.Client, page: httpx2.Response, password: str) -> httpx2.Response:
+    """Send the form of a page with what it asks for: who one is, or another password than the first one."""
+    known = {"email": ADMINISTRATOR, "username": ADMINISTRATOR, "password": password}
+    known |= {"new_password": CHOSEN, "repeated_password": CHOSEN}
+    form = Forms(page.text)
+    filled = {name: known.get(name, value) for name, value in form.fields.items()}
+    origin = {"Origin": "/".join(str(page.url).split("/")[:3])}
+    sent = browser.post(form.action, data=filled, headers=origin)
+    assert sent.is_success, sent.text
+    return sent

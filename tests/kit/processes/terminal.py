@@ -14,6 +14,7 @@ import pytest
 from remuda.cli import main
 from remuda.cli.client.contexts import ContextsFile, LoginContexts
 from tests.kit.processes.program import Running, remuda, running
+from tests.kit.processes.shell import CHOSEN, visit
 
 SMALL, JAMMY = "sim-small-1", "ubuntu-22.04-amd64"
 IMAGES = "127.0.0.2"
@@ -39,7 +40,8 @@ def cloud(data: Path) -> Iterator[Cloud]:
     with running(data, environment=environment) as one:
         (password,) = re.findall(r"^ {4}(\S{23})$", one.said, re.MULTILINE)
         _make_space(one)
-        yield Cloud(one, password)
+        visit(f"{one.url}/identity/oauth2/v2/account", password)
+        yield Cloud(one, CHOSEN)
 
 
 def _make_space(one: Running) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
-from remuda.identity.operator_tokens import new_request, seal_request
+from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_tokens import new_request
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.login import CONSOLE, request
 from tests.kit.sim_identity.customer import ORGANIZATIONS, Customer

@@ -32,6 +32,7 @@ SETTINGS = IdentitySettings(
     refresh_token_lifetime=timedelta(days=10),
     intent_lifetime=timedelta(minutes=1),
     logins_per_minute=100_000,
+    login_failures_before_delay=100_000,
 )
 Crowd = Mapping[type[Tenants | Members | Spenders | Guests | Readers], int]
 CROWD: Crowd = {

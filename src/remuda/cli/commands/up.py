@@ -24,11 +24,11 @@ _FIRST_START = """\
 This is the first start. Log in at {page} as {administrator} with {password}
 A token for scripts is in {credentials}. The README shows the first steps.
 """
-_GENERATED = """this password, which is not shown again:
+_GENERATED = """this password, which is not shown again and only lets you choose your own:
 
     {password}
 """
-_CONFIGURED = "the password of your configuration."
+_CONFIGURED = "the password of your configuration, which only lets you choose another one."
 _CREDENTIALS_LOST = """\
 {credentials} is missing or damaged and is not written again: get a token with remuda token issue, and rotate the \
 service account scripts with it. The response contains a new token for scripts.

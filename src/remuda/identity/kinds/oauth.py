@@ -91,6 +91,8 @@ class PasswordSpec(StoredStruct, frozen=True):
     hash: Secret | None = None
     """Argon2 hash of the password, sealed."""
     changed: datetime | None = None
+    is_temporary: bool = False
+    """It only lets its user choose another one."""
     reset_hash: str = ""
     """SHA-256 of a one-time link that sets the password, in hex."""
     reset_expires: datetime | None = None

@@ -22,9 +22,18 @@ from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import OrganizationUser, User, user_id
 from remuda.identity.login import schema
 from remuda.identity.login.browser_sessions import ActiveLogin
-from remuda.identity.login.browser_state import AccountPageState, BrowserRequest, LogoutConfirmation, PendingLogin
+from remuda.identity.login.browser_state import (
+    AccountPageState,
+    BrowserRequest,
+    KnownBrowserCookie,
+    LogoutConfirmation,
+    PendingLogin,
+)
+from remuda.identity.login.failed_logins import FailureReport
 from remuda.identity.login.login_pages import LOGIN_FAILED, BrowserPages, LoginPages
+from remuda.identity.login.login_steps import chosen_password
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, SessionRow, newest_first, provider_name
+from remuda.identity.login.passwords import link_url
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.names import permission
@@ -115,8 +124,14 @@ class AccountPage(BrowserPages):
             sessions=sorted([await self._session(each, login) for each in scope.sessions], key=newest_first),
             elsewhere=sorted([await self._browser(each) for each in others], key=newest_first),
             has_password=not scope.organization and await self.passwords.has_password(user.name),
+            failures=await self._failures(current, scope),
             second_factor="" if scope.organization else await self._second_factor(user),
         )
+
+    async def _failures(self, current: ActiveLogin, scope: _AccountScope) -> FailureReport | None:
+        if scope.organization:
+            return None
+        return await self.failures.report(current.user.name, before=current.login.spec.authenticated)
 
     async def _memberships(self, user: User, only: str) -> Sequence[MembershipRow]:
         rows = []
@@ -167,14 +182,16 @@ _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordPages(BrowserPages):
-    """Pages that set passwords."""
+    """Pages that set passwords. The browser of a user who has set one is known."""
+
+    known_browser_cookie: KnownBrowserCookie
 
     async def create_link(self, context: Context, body: schema.PasswordLinkWrite) -> schema.PasswordLinkRead:
         """Return a link that lets a user set a password once. It replaces any earlier link."""
         require_everywhere(context.principal, UPDATE_USERS)
         user = await self.store.get(User, user_id(body.subject))
         created = await self.passwords.create_link(user.name, log=await self._link_records(context, user))
-        link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={created.secret.reveal()}")
+        link = link_url(self.settings.issuer, created.secret)
         return schema.PasswordLinkRead(link=link, expiry=created.expires)
 
     async def show(self, request: BrowserRequest, query: schema.PasswordQuery) -> HtmlPage:
@@ -198,12 +215,12 @@ class PasswordPages(BrowserPages):
             await self._set_password(request, form, user)
         except Invalid as invalid:
             return self.pages.password(link=form.link, email=email, problem=invalid.message, status=_BAD_REQUEST)
-        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
+        cookie = self.known_browser_cookie.write(request.known_browser, user.name)
+        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT), cookies=(cookie,))
 
     async def _set_password(self, request: BrowserRequest, form: schema.PasswordForm, user: User) -> None:
-        if form.new_password != form.repeated_password:
-            raise Invalid("password", "The two new passwords differ: enter them again.")
-        new_password, log = form.new_password or Secret(""), await self.records.succeeded(request, user)
+        new_password = chosen_password(form)
+        log = [*await self.records.succeeded(request, user), self.failures.success(request, user.name)]
         if form.link:
             await self.passwords.set_by_link(form.link, new_password, log=log)
         else:

@@ -35,9 +35,9 @@ class LoginAudit:
         """Return the records of a device that a user denied, for the commit of that decision."""
         return await self._for_organizations(request, user, _DENIED)
 
-    async def failed(self, request: BrowserRequest, user: User | None) -> None:
-        """Write a record of a failed attempt, with the user if the account exists."""
-        await self.log.append([_record(request, user, _UNKNOWN_CALLER)])
+    async def failed(self, request: BrowserRequest, user: User | None, *more: Record) -> None:
+        """Write a record of a failed attempt, with the user if the account exists, and others with it."""
+        await self.log.append([_record(request, user, _UNKNOWN_CALLER), *more])
 
     async def _for_organizations(
         self, request: BrowserRequest, user: User, status: int, target: AuditTarget | None = None

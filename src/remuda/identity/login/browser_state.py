@@ -13,7 +13,7 @@ With an https issuer the cookie names begin with `__Host-`.
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -191,6 +191,23 @@ class ProviderLogin(BrowserState, frozen=True):
     context: ClassVar[str] = "provider login"
     pending: PendingLogin
     request: ProviderRequest
+
+
+class PasswordReplacement(BrowserState, frozen=True):
+    """Login with a temporary password, which has to be replaced first."""
+
+    context: ClassVar[str] = "password replacement"
+    pending: PendingLogin
+    user: str
+    set_at: datetime
+    """Time at which the temporary password was set: another one needs another login."""
+
+
+class CompletedLogin(BrowserState, frozen=True):
+    """Login that is complete, and where it was going."""
+
+    context: ClassVar[str] = "completed login"
+    pending: PendingLogin
 
 
 class DeviceConfirmation(BrowserState, frozen=True):

@@ -42,13 +42,16 @@ from remuda.identity.login.browser_state import (
     BrowserCookie,
     BrowserRequest,
     BrowserRequestReader,
+    CompletedLogin,
     KnownBrowserCookie,
     LogoutConfirmation,
+    PasswordReplacement,
     PendingLogin,
     ProviderLogin,
     States,
     form_query,
 )
+from remuda.identity.login.failed_logins import FailedLogins, FailureReport, address_hash
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
@@ -67,33 +70,25 @@ from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
-ACCOUNT_FACTOR = 10
-"""Attempts at one account from all addresses together, as a multiple of those from one address."""
-
 _WINDOW_S = 60
 
 
 class Attempts:
     """Rate limits of password and device code attempts.
 
-    Each address has a limit for all accounts, and each account a limit ten times as large for all addresses, so that a
-    single attacker cannot lock a user out. A known browser has a limit of its own instead. Accounts that do not exist
-    are limited in the same way, so that the limit does not reveal which exist.
+    Each address has a limit for all accounts; `FailedLogins` delays attempts at one account. A known browser has a
+    limit of its own instead of both.
     """
 
     def __init__(self, *, clock: Clock, per_minute: int) -> None:
         self._limiter = RateLimiter(RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts"), clock)
-        everywhere = RateLimit(quota=per_minute * ACCOUNT_FACTOR, window_s=_WINDOW_S, name="account")
-        self._accounts = RateLimiter(everywhere, clock)
 
     def password(self, account: str, *, peer: str, browser: str) -> None:
         """Charge a password attempt, or raise OverLimit. `browser` is the id of a known browser, or empty."""
         if browser:
             self._limiter.take(f"browser {browser} {account}")
-            return
-        # The address first: one over its own limit does not use up the account's.
-        self._limiter.take(f"password {anonymous((peer, 0))}")
-        self._accounts.take(account)
+        else:
+            self._limiter.take(f"password {anonymous((peer, 0))}")
 
     def code(self, peer: str) -> None:
         """Charge an attempt at a user code, or raise OverLimit."""
@@ -124,18 +119,21 @@ class BrowserPages:
     clients: Clients
     passwords: Passwords
     attempts: Attempts
+    failures: FailedLogins
     records: LoginAudit
 
     async def verified_user(self, browser: BrowserRequest, email: str, password: Secret) -> User | None:
         """Return the active user with this address and password, or None after recording the failed attempt."""
         account = user_id(email)
-        self.attempts.password(account, peer=browser.peer, browser=browser.known_browser.id_for(account))
-        is_valid = await self.passwords.verify(account, password)
-        user = await find(self.store, User, account)
-        if user is not None and user.is_active and is_valid:
-            return user
-        await self.records.failed(browser, user)
-        return None
+        known_browser = browser.known_browser.id_for(account)
+        self.attempts.password(account, peer=browser.peer, browser=known_browser)
+        async with self.failures.attempt(account, is_known=bool(known_browser)):
+            is_valid = await self.passwords.verify(account, password)
+            user = await find(self.store, User, account)
+            if user is not None and user.is_active and is_valid:
+                return user
+            await self.records.failed(browser, user, self.failures.failure(browser, account))
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +218,11 @@ class LoginPages(BrowserPages):
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED
             )
+        temporary_since = await self.passwords.temporary_since(user.name)
+        if temporary_since is not None:
+            replacement = PasswordReplacement(pending, user.name, temporary_since)
+            state = self.states.seal(replacement, browser=browser.cookie)
+            return self.pages.temporary_password(state=state, email=user.spec.subject)
         return await self.proceed(browser, pending, user)
 
     async def _log_in_with_provider(
@@ -300,10 +303,15 @@ class LoginPages(BrowserPages):
         *,
         factor: AuthenticationMethod | None = None,
         is_declined: bool = False,
-    ) -> Redirect:
+    ) -> HtmlPage | Redirect:
         """Log a user in, with the second factor that was verified, if any."""
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
-        log = await self.records.succeeded(browser, user)
+        log = [*await self.records.succeeded(browser, user)]
+        cookies, failures = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)], FailureReport()
+        if not login.provider:  # a login at a provider does not prove knowledge of the password
+            cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
+            failures = await self.failures.report(user.name)
+            log.append(self.failures.success(browser, user.name))
         current = await self.logins.begin(
             user,
             cookie=cookie,
@@ -313,9 +321,9 @@ class LoginPages(BrowserPages):
             previous=previous,
             log=log,
         )
-        cookies = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)]
-        if not login.provider:  # a login at a provider does not prove knowledge of the password
-            cookies.append(self.known_browser_cookie.write(browser.known_browser, user.name))
+        if failures.addresses - {address_hash(browser, user.name)}:
+            state = self.states.seal(CompletedLogin(login.pending), browser=cookie)
+            return self.pages.failed_logins(failures, state=state, cookies=tuple(cookies))
         return Redirect(await self.redirects.location(login.pending, current), cookies=tuple(cookies))
 
     async def _page(

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from remuda.http.responses import HtmlPage
 from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.login.failed_logins import FailureReport
 from remuda.identity.login.passwords import MIN_CHARACTERS
 from remuda.resources.conventions import NAME
 
@@ -64,6 +65,8 @@ class AccountView:
     sessions: Sequence[SessionRow]
     elsewhere: Sequence[BrowserRow]
     has_password: bool
+    failures: FailureReport | None
+    """Failed logins since the one before this; None for a login at an organization's provider."""
     second_factor: str
     """State of the second factor; empty if this login cannot change it."""
 
@@ -132,6 +135,17 @@ class Pages:
         """Render the form for a new password, with a link or with the current password."""
         title = "Choose a password" if link else "Change your password"
         return self._page("password.html", title, problem, status, link=link, email=email, minimum=MIN_CHARACTERS)
+
+    def temporary_password(self, *, state: str, email: str, problem: str = "", status: int = _OK) -> HtmlPage:
+        """Render the form for a password in place of a temporary one."""
+        values: dict[str, Any] = {"state": state, "email": email, "minimum": MIN_CHARACTERS}
+        title = "Choose a new password"
+        return self._page("temporary_password.html", title, problem, status, redirects=True, **values)
+
+    def failed_logins(self, failures: FailureReport, *, state: str, cookies: tuple[str, ...]) -> HtmlPage:
+        """Render the report of failed logins at the end of a login."""
+        title = "Failed logins to your account"
+        return self._page("failed_logins.html", title, cookies=cookies, redirects=True, failures=failures, state=state)
 
     def factor_page(
         self, template: str, title: str, *, problem: str = "", status: int = _OK, redirects: bool = False, **values: Any

@@ -14,7 +14,7 @@ checked against a decoy hash that never matches, so that response times do not r
 import asyncio
 import base64
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -117,6 +117,7 @@ MIN_CHARACTERS = 12
 """Minimum length of a password."""
 LINK_LIFETIME = timedelta(hours=24)
 
+_REPLACED = "This password was replaced meanwhile: log in with the present one."
 _COMMON = "is common (at most two words, names or runs of characters, with a few digits and signs)"
 _UNCOMMON = "choose three or more words that do not belong together, or let a password manager make one"
 _INVALID_LINK = "This link is no longer valid: it was used, replaced, or is older than a day. Ask for a new one."
@@ -135,6 +136,14 @@ class PasswordLink:
 
     secret: Secret
     expires: datetime
+
+
+Check = Callable[[PasswordSpec], None]
+"""Raises an error unless the present password may be replaced."""
+
+
+def _always(_present: PasswordSpec) -> None:
+    """Allow the replacement of any password."""
 
 
 class Passwords:
@@ -169,14 +178,37 @@ class Passwords:
         found = await find(self._store, Password, user)
         return found is not None and found.spec.hash is not None
 
-    async def set_password(self, user: str, password: Secret, log: Sequence[Record] = ()) -> None:
+    async def temporary_since(self, user: str) -> datetime | None:
+        """Return when the user's password was set if it is temporary: then it only lets the user replace it."""
+        found = await find(self._store, Password, user)
+        return found.spec.changed if found is not None and found.spec.is_temporary else None
+
+    async def set_password(
+        self, user: str, password: Secret, log: Sequence[Record] = (), *, is_temporary: bool = False
+    ) -> None:
         """Set a user's password, and end all sessions of the user."""
-        await self._set(user, password, link=None, log=log)
+        await self._set(user, password, _always, log=log, is_temporary=is_temporary)
 
     async def set_by_link(self, link: str, password: Secret, log: Sequence[Record] = ()) -> None:
         """Set the password of a link's user. The same write invalidates the link."""
         user = await self.user_of_link(link)
-        await self._set(user.name, password, link=link, log=log)
+
+        def check(found: PasswordSpec) -> None:
+            if not self._matches_link(found, link):
+                raise Malformed(_INVALID_LINK)
+
+        await self._set(user.name, password, check, log=log)
+
+    async def replace_temporary(
+        self, user: str, set_at: datetime, password: Secret, log: Sequence[Record] = ()
+    ) -> None:
+        """Replace the temporary password that was set at this time by one of the user's choice."""
+
+        def check(found: PasswordSpec) -> None:
+            if not found.is_temporary or found.changed != set_at:
+                raise Malformed(_REPLACED)
+
+        await self._set(user, password, check, log=log)
 
     async def create_link(self, user: str, log: Sequence[Record] = ()) -> PasswordLink:
         """Return a link that sets the user's password. It replaces any earlier one."""
@@ -200,22 +232,23 @@ class Passwords:
         if await self._run_blocking(lambda: is_common(password.reveal(), self._load_common(), personal)):
             raise Invalid(field, _COMMON, remedy=_UNCOMMON)
 
-    async def _set(self, user: str, password: Secret, *, link: str | None, log: Sequence[Record]) -> None:
+    async def _set(
+        self, user: str, password: Secret, check: Check, *, log: Sequence[Record], is_temporary: bool = False
+    ) -> None:
         found = await self._store.get(User, user)
         await self.check(password, found.spec.subject, await organization_names(self._store, found))
+        if await self.temporary_since(user) is not None and not is_temporary and await self.verify(user, password):
+            raise Invalid("password", "is the temporary one", remedy="choose another one")
         hashed = await self._hasher.hash(password)
         await self._sessions.end_all(user)
         changed = {"hash": hashed, "changed": self._clock.now(), "reset_hash": "", "reset_expires": None}
-        await self._change(user, log, required_link=link, **changed)
+        await self._change(user, log, check, **changed, is_temporary=is_temporary)
         await self._sessions.end_all(user)
 
-    async def _change(
-        self, user: str, log: Sequence[Record], *, required_link: str | None = None, **fields: object
-    ) -> None:
+    async def _change(self, user: str, log: Sequence[Record], check: Check = _always, **fields: object) -> None:
         async def write() -> None:
             found = await find(self._store, Password, user)
-            if required_link is not None and not (found is not None and self._matches_link(found.spec, required_link)):
-                raise Malformed(_INVALID_LINK)
+            check(PasswordSpec() if found is None else found.spec)
             if found is None:
                 spec = PasswordSpec(**fields)  # type: ignore[arg-type]  # fields of the spec
                 await create_once(self._store, Password(metadata=Metadata(name=user), spec=spec), log)
@@ -238,6 +271,11 @@ class Passwords:
 
     def _matches_link(self, spec: PasswordSpec, link: str) -> bool:
         return spec.reset_hash == token_hash(link) and self._has_valid_link(spec)
+
+
+def link_url(issuer: str, secret: Secret) -> Secret:
+    """Return the URL of a password link."""
+    return Secret(f"{issuer}/oauth2/v2/password?link={secret.reveal()}")
 
 
 def check_length(password: Secret) -> None:

@@ -13,16 +13,19 @@ from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
+from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.redirect import ACCOUNT, FACTORS
 
 _AUTHORIZATION, _LOGOUT = "/oauth2/v2/authorization", "/oauth2/v2/logout"
 _FACTOR_STEP, _COMPLETION, _ENROLMENT = "/oauth2/v2/login/factor", "/oauth2/v2/login/completion", "/oauth2/v2/enrolment"
 _REMOVAL, _RECOVERY_CODES = f"{FACTORS}/removal", f"{FACTORS}/recovery-codes"
-_DEVICE, _PASSWORD = "/oauth2/v2/device", "/oauth2/v2/password"
+_LOGIN, _DEVICE, _PASSWORD = "/oauth2/v2/login", "/oauth2/v2/device", "/oauth2/v2/password"
 _SUMMARIES = {
     "authorize": "Log a user in to a client",
     "authorize_by_form": "Log a user in to a client, by a form",
     "log_in": "Log in with a password or at a provider",
+    "replace_password": "Replace a temporary password, and complete the login",
+    "proceed_with_login": "Go on after a report of failed logins",
     "complete_login": "Complete a login at a provider",
     "show_account": "Show the caller's account, or the login page",
     "change_account": "End a session of the caller, or a login in another browser",
@@ -79,7 +82,16 @@ def _show_account(pages: AccountPage, request: BrowserRequest, _query: Nothing) 
 ROUTES: list[AnyRoute] = [
     _page("GET", _AUTHORIZATION, "authorize", LoginPages, LoginPages.authorize, AuthorizationRequest),
     _page("POST", _AUTHORIZATION, "authorize_by_form", LoginPages, LoginPages.authorize, AuthorizationRequest),
-    _page("POST", "/oauth2/v2/login", "log_in", LoginPages, LoginPages.login, schema.LoginForm, 401),
+    _page("POST", _LOGIN, "log_in", LoginPages, LoginPages.login, schema.LoginForm, 401),
+    _page(
+        "POST",
+        f"{_LOGIN}/password",
+        "replace_password",
+        LoginSteps,
+        LoginSteps.replace_password,
+        schema.NewPasswordForm,
+    ),
+    _page("POST", f"{_LOGIN}/continue", "proceed_with_login", LoginSteps, LoginSteps.proceed, schema.ProceedForm),
     _page("GET", "/oidc/callback", "complete_login", LoginPages, LoginPages.callback, schema.CallbackQuery, 403),
     _page("GET", ACCOUNT, "show_account", AccountPage, _show_account, Nothing),
     _page("POST", ACCOUNT, "change_account", AccountPage, AccountPage.change, schema.AccountForm),

@@ -115,13 +115,31 @@ class PasswordQuery(Parameters, frozen=True):
     link: _Name = ""
 
 
-class PasswordForm(PasswordQuery, frozen=True):
-    """New password, with a link or with the current password."""
+class NewPassword(Parameters, frozen=True):
+    """New password, entered twice."""
 
-    email: _Address = ""
-    password: Secret | None = None
     new_password: Secret | None = None
     repeated_password: Secret | None = None
+
+
+class PasswordForm(NewPassword, frozen=True):
+    """New password, with a link or with the current password."""
+
+    link: _Name = ""
+    email: _Address = ""
+    password: Secret | None = None
+
+
+class NewPasswordForm(NewPassword, frozen=True, kw_only=True):
+    """New password in place of a temporary one."""
+
+    state: _Sealed
+
+
+class ProceedForm(Parameters, frozen=True):
+    """Completed login that goes on."""
+
+    state: _Sealed
 
 
 class PasswordLinkWrite(Wire, frozen=True):

@@ -194,6 +194,8 @@ PUBLIC = (
     _open("GET", f"{_OAUTH}/authorization", "authorize", "public", success=400),
     _open("POST", f"{_OAUTH}/authorization", "authorize_by_form", "public", is_form=True, success=400, body=_fields(client_id="nobody", redirect_uri="https://nowhere.example.com/")),
     _open("POST", f"{_OAUTH}/login", "log_in", "public", is_form=True, success=400, body=_fields(state="nonsense", email="user@example.com", password="guessed")),
+    _open("POST", f"{_OAUTH}/login/password", "replace_password", "public", is_form=True, success=400, body=_fields(state="nonsense", new_password="x", repeated_password="x")),
+    _open("POST", f"{_OAUTH}/login/continue", "proceed_with_login", "public", is_form=True, success=400, body=_fields(state="nonsense")),
     _open("GET", "/oidc/callback", "complete_login", "public", success=400),
     _open("GET", f"{_OAUTH}/logout", "log_out", "public"),
     _open("POST", f"{_OAUTH}/logout", "log_out_by_form", "public", is_form=True, success=302, body=_fields()),
@@ -211,6 +213,7 @@ PUBLIC = (
     _open("POST", f"{_OAUTH}/factors/removal", "remove_factor", "public", is_form=True, success=400, body=_fields(state="nonsense", authenticator="nothing")),
     _open("POST", f"{_OAUTH}/factors/recovery-codes", "replace_recovery_codes", "public", is_form=True, success=400, body=_fields(state="nonsense")),
     _open("POST", "/api/v1/operator/tokens", "create_operator_token", "public", body=_sealed),
+    _open("POST", "/api/v1/operator/passwords", "create_operator_password_link", "public", success=401, body=_sealed),
 )
 # fmt: on
 

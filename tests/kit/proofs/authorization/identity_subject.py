@@ -7,7 +7,8 @@ from itertools import count
 from typing import Any
 
 from remuda.identity.app import TABLE
-from remuda.identity.operator_tokens import new_request, seal_request
+from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_tokens import new_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.asgi.reference import response_contract
 from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment, expect
