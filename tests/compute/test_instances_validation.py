@@ -95,7 +95,7 @@ async def test_user_data_is_checked_off_the_event_loop(compute: ComputeEnvironme
     instances, servers = compute.app.services.instances, compute.region.app.services.servers
     checked: list[str] = []
 
-    def counted(service: str) -> Callable[..., Awaitable[Any]]:
+    def counted(service: str) -> Any:
         async def run_blocking(work: Callable[[], Any]) -> Any:
             checked.append(service)
             return work()
