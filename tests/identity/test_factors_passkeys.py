@@ -71,7 +71,7 @@ def test_what_is_no_response_is_invalid_and_no_error(text: str) -> None:
 def test_one_changed_byte_or_a_cut_makes_a_response_invalid_and_no_error(
     field: str, place: int, flipped: int, *, cut: bool
 ) -> None:
-    for sent, valid in ((CREATED, PARTY.new_credential), (USED, lambda *given: PARTY.use(*given, [PASSKEY]))):
+    for sent in (CREATED, USED):
         changed: dict[str, Any] = json.loads(json.dumps(sent))
         holder = changed if field == "rawId" else changed["response"]
         if field not in holder:
@@ -83,9 +83,10 @@ def test_one_changed_byte_or_a_cut_makes_a_response_invalid_and_no_error(
         else:
             raw[place] ^= flipped
         holder[field] = to_base64url(bytes(raw))
-        result = valid(json.dumps(changed), CHALLENGE)
-        # A registration proves nothing about the key itself: any credential of this site and challenge is one.
-        assert result is None or sent is CREATED
+        if sent is CREATED:  # it is not signed, so that another credential of this site and challenge may be valid
+            PARTY.new_credential(json.dumps(changed), CHALLENGE)
+        else:
+            assert PARTY.use(json.dumps(changed), CHALLENGE, [PASSKEY]) is None
 
 
 @given(st.binary(max_size=2000))
