@@ -11,7 +11,7 @@ READY := .venv/ready
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # Some usual tests wait for other programs: a third worker uses the core that they leave idle.
 USUAL_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
-USUAL := -m "not kubernetes and not federation and not thorough"
+USUAL := -m "not kubernetes and not federation and not browser and not thorough"
 # What failed comes last, not what was printed meanwhile. Nobody uses schemathesis by its plugin, which takes long.
 PYTEST := $(BIN)/pytest -q --show-capture=no -p no:schemathesis
 # What chance decides: by seed, or by when a process is killed. The widest system stands for the narrower ones.
@@ -21,7 +21,7 @@ CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
 	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
-.PHONY: help up test coverage durations lint prove fuzz test-kubernetes test-federation \
+.PHONY: help up test coverage durations lint prove fuzz test-kubernetes test-federation test-browser \
 	soak bench audit sbom lock clean
 
 help: ## Show the targets
@@ -66,6 +66,10 @@ fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(PYTEST) -m kubernetes tests/kubernetes
+
+test-browser: $(READY) ## Log in with Debian's Chromium, headless (SCREENSHOTS=directory keeps pictures)
+	@tools/install_chromium.sh .venv/chromium
+	@$(PYTEST) -m browser tests/browser
 
 test-federation: $(READY) ## Log in at an OpenID provider that we did not write (npm oidc-provider)
 	@command -v node >/dev/null && command -v npm >/dev/null || \

@@ -7,7 +7,7 @@ asked who sends it.
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +143,7 @@ async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -
         randomness=SystemRandomness(),
         sealer=SEALER,
         fetch=_nobody_answers,
+        find_txt=_nothing_published,
         settings=settings,
         rate=RateLimit(quota=_UNLIMITED),
     )
@@ -181,3 +182,7 @@ async def _get(organizations: Organizations, name: str) -> Organization:
 
 async def _nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001  a Fetch
     raise ServerUnreachable(url, "nothing here is asked of others")
+
+
+async def _nothing_published(name: str) -> Sequence[str]:  # noqa: ARG001  a FindTxt
+    return ()

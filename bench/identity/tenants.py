@@ -69,7 +69,7 @@ class Tenant:
 
     def memberships(self, home: Organization) -> Iterator[OrganizationUser]:
         """Return that they are members."""
-        return (new_membership(home, subject, "active", _BY) for subject in self.subjects)
+        return (new_membership(home, subject, "active", _BY, invited=False) for subject in self.subjects)
 
     def made_groups(self, home: Organization) -> Iterator[Group]:
         """Return its groups."""

@@ -96,6 +96,26 @@ def test_its_console_its_key_and_its_image(user: Terminal, tmp_path: Path) -> No
     assert user("image", "delete", "keys-snapshot", "--yes") == told
 
 
+def test_an_instance_with_a_certificate_authority_says_why_it_has_no_key(user: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "ca.pub").write_text(
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8kUe1GJ8Lx5y2J1PBoQ0q3dXQd6mCkJ0mF3rV9d2cT ca@example.com\n"
+    )
+    user("ssh-ca", "create", "keyless", "--key", str(tmp_path / "ca.pub"))
+    make(user, "signed", "--ssh-ca", "keyless", "--wait")
+    assert user.refused("instance", "ssh-key", "signed") == (
+        "The instance signed has no SSH key, because it trusts the SSH certificate authority keyless: "
+        "log in with a certificate that this authority has signed."
+    )
+
+
+def test_stopping_a_stopped_instance_is_no_error(user: Terminal) -> None:
+    make(user, "idle", "--wait")
+    for _ in range(2):
+        assert user("instance", "stop", "idle", "--wait") == "The instance idle is stopped.\n"
+    for _ in range(2):
+        assert user("instance", "start", "idle", "--wait") == "The instance idle is running.\n"
+
+
 def test_a_key_is_not_written_over_anything_else(user: Terminal, tmp_path: Path) -> None:
     make(user, "careful", "--wait")
     file, link, folder = tmp_path / "id_ed25519", tmp_path / "link", tmp_path / "folder"

@@ -36,10 +36,7 @@ async def test_m09_an_instance_is_stopped_started_and_rebooted(compute: ComputeE
     reply = await tenant.client.post(at(instance, "stop"))
     assert (reply.status, reply.body) == (202, b"")
     await _until_power(compute, instance, "Stopped")
-    assert rejection(await tenant.client.post(at(instance, "stop"))) == (
-        400,
-        "server cannot be stopped in its current state",
-    )
+    assert (await tenant.client.post(at(instance, "stop"))).status == 202
     assert (await tenant.client.post(at(instance, "start"))).status == 202
     await _until_power(compute, instance, "Running")
     for query in ({}, {"hard": "false"}, {"hard": "true"}):

@@ -41,8 +41,7 @@ async def test_m01_m09_an_instance_is_made_used_and_given_up(tmp_path: Path) -> 
         assert expect(await tenant.client.get(at(instance, "sshkey")), 200)["privateKey"]
         assert expect(await tenant.client.get(at(instance, "consolesession")), 200)["url"]
         assert (await tenant.client.post(at(instance, "stop"))).status == 202
-        refused = (400, "server cannot be stopped in its current state")
-        assert rejection(await tenant.client.post(at(instance, "stop"))) == refused
+        assert (await tenant.client.post(at(instance, "stop"))).status == 202
         body = {"metadata": {"name": "backup", "tags": [{"name": "team", "value": "blue"}]}}
         image = expect(await tenant.client.post(at(instance, "snapshot"), body), 201)
         tags = {tag["name"]: tag["value"] for tag in image["metadata"]["tags"]}

@@ -56,6 +56,16 @@ def test_secrets_are_not_shown_and_what_is_not_set_is_a_comment(file: Path) -> N
     assert '# password = ""  # default' in as_toml(load({"XDG_DATA_HOME": "/srv"})).splitlines()
 
 
+def test_a_default_that_follows_from_other_settings_is_shown_with_its_value(tmp_path: Path) -> None:
+    lines = as_toml(load({"XDG_DATA_HOME": "/srv"}, flags={"server.listen": "[::1]:9"})).splitlines()
+    assert '# public_url = "http://[::1]:9"  # default' in lines
+    assert '# issuer = "http://[::1]:9/identity"  # default' in lines
+    (tmp_path / "remuda.toml").write_text('[server]\npublic_url = "https://cloud.example.com"\n')
+    lines = as_toml(load({"XDG_DATA_HOME": "/srv"}, file=tmp_path / "remuda.toml")).splitlines()
+    assert f'public_url = "https://cloud.example.com"  # {tmp_path / "remuda.toml"}' in lines
+    assert '# issuer = "https://cloud.example.com/identity"  # default' in lines
+
+
 def test_every_setting_is_shown_with_what_it_means() -> None:
     shown = as_toml(load({"XDG_DATA_HOME": "/srv"}))
     flat = shown.replace("\n# ", " ")

@@ -5,7 +5,7 @@ from typing import Any
 
 from schemathesis import Case
 
-from remuda.identity.quotas.quota_state import MAX_QUANTITY
+from remuda.identity.quotas.schema import MAX_QUANTITY
 from tests.fuzz.identity_target import CALLBACK, IdentityTarget
 from tests.fuzz.lender import Lender
 

@@ -116,11 +116,37 @@ def test_the_delay_doubles_up_to_a_quarter_of_an_hour_so_nobody_is_locked_out_fo
     assert delay_after(10**6) == timedelta(minutes=15)
 
 
-async def test_a_known_browser_guesses_no_faster_than_ten_codes_in_ten_minutes(logins: LoginEnvironment) -> None:
+async def test_known_browsers_together_guess_no_faster_than_ten_codes_in_ten_minutes(
+    logins: LoginEnvironment,
+) -> None:
+    earlier = await logins.logged_in()
     jo = await enrolled(logins)
-    _, page = await challenged(logins, jo.browser)
-    statuses = [(await answer(jo.browser, page, code="000000")).status for _ in range(11)]
-    assert statuses == [401] * 10 + [429]
+    statuses = []
+    for browser in (jo.browser, earlier):
+        _, page = await challenged(logins, browser)
+        statuses += [(await answer(browser, page, code="000000")).status for _ in range(6)]
+    assert statuses == [401] * 10 + [429] * 2
+
+
+async def test_m27_a_password_alone_does_not_change_the_password_of_who_has_a_second_factor(
+    logins: LoginEnvironment,
+) -> None:
+    jo = await enrolled(logins)
+    thief, form = logins.browser(), {"email": JO, "password": PASSWORD}
+    chosen = {"new_password": "another good password", "repeated_password": "another good password"}
+    refused = await thief.post("/oauth2/v2/password", form | chosen)
+    assert refused.status == 401
+    assert "log in with it first" in refused.body.decode()
+    assert not thief.cookies, "its browser is not known"
+    link = await logins.services.passwords.create_link(user_id(JO))
+    assert (await thief.post("/oauth2/v2/password", {"link": link.secret.reveal(), **chosen})).status == 200
+    assert not thief.cookies
+    await logins.world.clock.sleep(1)
+    browser, page = await challenged(logins, password="another good password")
+    await answer(browser, page, code=app_code(jo.key, logins.world.clock.now()))
+    again = {"new_password": PASSWORD, "repeated_password": PASSWORD}
+    own = {"email": JO, "password": "another good password", **again}
+    assert "Your password is set" in text(await browser.post("/oauth2/v2/password", own))
 
 
 async def test_the_second_step_belongs_to_its_browser_and_ends_with_the_password(logins: LoginEnvironment) -> None:

@@ -22,6 +22,7 @@ from remuda.reconcile.leader import SingleProcess
 from remuda.reconcile.ports import ControllerSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.environment import options
+from tests.kit.identity.login import nothing_published
 from tests.kit.identity.resource_api import ORG, PROJECT, registry
 from tests.kit.proofs.linearizability.invariants import check_invariant, invariant_of
 from tests.kit.proofs.linearizability.quota_clients import (
@@ -70,7 +71,13 @@ async def no_fetch(*_: Any) -> Fetched:
 
 def ports_of(world: World, store: SqliteStore) -> IdentityPorts:
     return IdentityPorts(
-        store=store, log=store, clock=world.clock, randomness=world.randomness, sealer=SEALER, fetch=no_fetch
+        store=store,
+        log=store,
+        clock=world.clock,
+        randomness=world.randomness,
+        sealer=SEALER,
+        fetch=no_fetch,
+        find_txt=nothing_published,
     )
 
 

@@ -104,6 +104,9 @@ async def test_the_organizations_that_the_token_reaches_are_told_too(identity: I
     actors = {each: [record["actor"]["subject"] for record in records] for each, records in told.items()}
     assert "operator root" in actors[acme]
     assert "operator root" not in actors[globex]
+    assert "locked out" not in str(told[acme]), "the reason is for the audit of the system"
+    system = (await root.get("/api/v1/audit", [("actor", "operator root")])).json
+    assert [record["scope"]["reason"] for record in system] == ["locked out"]
 
 
 async def test_a_request_is_good_once_and_for_a_minute(operator_tokens: IdentityApi[OperatorTokens]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from remuda.identity.consent import owner_of_domain
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
-from remuda.identity.tenancy.domains import organization_of_domain
 from tests.kit.environment import provided_by
 from tests.kit.identity.tenancy import (
     ORGANIZATIONS,
@@ -18,7 +18,7 @@ from tests.kit.identity.tenancy import (
     provider,
     with_domain,
 )
-from tests.kit.identity.tenancy_controllers import TenancyControllers, tenancy_controllers
+from tests.kit.identity.tenancy_controllers import CLAIM_S, TenancyControllers, tenancy_controllers
 from tests.kit.simulation.runner import World, simulate
 
 GOES = ", deleted first; if one stays, its own conditions name the cause, and an operator can remove its reference"
@@ -163,7 +163,7 @@ async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy
     await tenancy.rest()
     assert (await tenancy.store.get(Organization, home)).spec.pause
     assert (await tenancy.store.get(Project, inside)).spec.pause
-    assert await organization_of_domain(tenancy.store, "acme.example") is None
+    assert await owner_of_domain(tenancy.store, "acme.example") is None
     assert (await tenancy.api.ask(PLATFORM).delete(path)).status == 202
     await tenancy.rest()
     assert await tenancy.is_gone(path)
@@ -172,34 +172,43 @@ async def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go(tenancy
 # Domains.
 
 
-async def test_an_organization_gets_its_domain_and_gives_it_up_again(tenancy: TenancyControllers) -> None:
+async def test_a_domain_counts_once_its_record_is_published_and_no_longer_when_it_is_given_up(
+    tenancy: TenancyControllers,
+) -> None:
     await make_platform_provider(tenancy.store)
     home, _ = await tenancy.make(with_domain("ACME.example"))
-    found = await organization_of_domain(tenancy.store, "Acme.Example")
+    assert await owner_of_domain(tenancy.store, "acme.example") is None
+    assert (await tenancy.read(f"{ORGANIZATIONS}/{home}"))["provisioningStatus"] == "provisioned"
+    await tenancy.prove(home)
+    found = await owner_of_domain(tenancy.store, "Acme.Example")
     assert found is not None
     assert found.name == home
+    await tenancy.confirm_absence()
     client, path = tenancy.api.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
     assert (await client.put(path, with_domain("next.example"))).status == 200
     await tenancy.rest()
-    assert await organization_of_domain(tenancy.store, "acme.example") is None
+    assert await owner_of_domain(tenancy.store, "acme.example") is None
+    assert await owner_of_domain(tenancy.store, "next.example") is None
+    assert not (await tenancy.store.list(Domain)).items
+    await tenancy.prove(home)
     assert [each.spec.domain for each in (await tenancy.store.list(Domain)).items] == ["next.example"]
     assert (await client.put(path, organization())).status == 200
     await tenancy.rest()
     assert not (await tenancy.store.list(Domain)).items
+    assert (await client.get(f"{path}/domain")).status == 404
     await tenancy.confirm_absence()
 
 
-async def test_of_two_that_request_a_domain_at_once_one_has_it_and_the_other_is_told(
+async def test_of_two_that_prove_a_domain_at_once_one_has_it_and_the_other_is_told(
     tenancy: TenancyControllers,
 ) -> None:
     await make_platform_provider(tenancy.store)
-    (one, _), (two, _) = await tenancy.make(with_domain("one.example")), await tenancy.make(with_domain("two.example"))
-    # Past the check of the service, as in a race.
-    for name, domain in ((one, "Acme.example"), (two, "acme.EXAMPLE")):
-        found = await tenancy.store.get(Organization, name)
-        await tenancy.store.update(replace(found, spec=replace(found.spec, domain=domain)))
-    await tenancy.rest()
-    owner = await organization_of_domain(tenancy.store, "acme.example")
+    (one, _), (two, _) = await tenancy.make(with_domain("Acme.example")), await tenancy.make(with_domain())
+    for each in (one, two):
+        assert (await tenancy.available(Organization, each)).status == "True", "a mere claim keeps nobody out"
+        tenancy.dns.publish((await tenancy.domain(each))["record"])
+    await tenancy.world.clock.sleep(CLAIM_S)
+    owner = await owner_of_domain(tenancy.store, "acme.example")
     assert owner is not None
     loser = ({one, two} - {owner.name}).pop()
     request = (await tenancy.store.get(Organization, loser)).spec.domain
@@ -209,10 +218,11 @@ async def test_of_two_that_request_a_domain_at_once_one_has_it_and_the_other_is_
         "DomainTaken",
         f"another organization owns the domain {request}",
     )
+    assert (await tenancy.domain(loser))["message"] == "another organization has proven this domain"
     await tenancy.confirm_absence()
     assert (await tenancy.api.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
-    await tenancy.rest()
-    heir = await organization_of_domain(tenancy.store, "acme.example")
+    await tenancy.world.clock.sleep(CLAIM_S)
+    heir = await owner_of_domain(tenancy.store, "acme.example")
     assert heir is not None
     assert heir.name == loser
     assert (await tenancy.available(Organization, loser)).status == "True"

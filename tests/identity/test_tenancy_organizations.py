@@ -27,6 +27,7 @@ from tests.kit.identity.tenancy import (
     make_platform_provider,
     make_user,
     organization,
+    prove_domain,
     provider,
     rejection,
     service_account,
@@ -299,11 +300,14 @@ async def test_a_provider_of_the_organization_serves_its_domain_and_no_other_org
     assert (await client.get(f"{ORGANIZATIONS}/{home}")).json["spec"]["providerID"] == own
 
 
-async def test_a_domain_that_another_organization_has_is_refused(tenancy: TenancyApi) -> None:
+async def test_a_domain_that_another_organization_has_proven_is_refused(tenancy: TenancyApi) -> None:
     await make_platform_provider(tenancy.store)
     client = tenancy.ask(PLATFORM)
     first = await made(tenancy, ORGANIZATIONS, with_domain())
     second = await make_organization(tenancy)
+    assert (await client.put(f"{ORGANIZATIONS}/{second}", with_domain())).status == 200, "a claim keeps nobody out"
+    assert (await client.put(f"{ORGANIZATIONS}/{second}", organization())).status == 200
+    await prove_domain(tenancy, first)
     for reply in (
         await client.post(ORGANIZATIONS, with_domain("Acme.Example")),
         await client.put(f"{ORGANIZATIONS}/{second}", with_domain()),

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Context
+from remuda.identity.consent import accept
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, LastLogin, OrganizationUser, User, membership_id, user_id
 from remuda.identity.users.schema import UserWrite
@@ -63,7 +64,8 @@ async def test_users_are_listed_by_subject_with_their_groups_and_their_last_logi
     clerk = users_api.ask(CLERK)
     group = await make_group(users_api.store, "crew")
     for subject in ("zoe@example.com", "ann@example.com"):
-        told(await clerk.post(USERS, user(subject, group)), 201)
+        made = told(await clerk.post(USERS, user(subject, group)), 201)
+        await accept(users_api.store, made["metadata"]["id"])
     zoe = await users_api.store.get(User, user_id("zoe@example.com"))
     times = [datetime(2026, 5, day, tzinfo=UTC) for day in (1, 3)]
     logins = tuple(

@@ -27,7 +27,7 @@ from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
-from tests.kit.identity.login import ISSUER, nobody_answers
+from tests.kit.identity.login import ISSUER, nobody_answers, nothing_published
 from tests.kit.identity.resource_api import registry
 from tests.kit.sim_identity.guests import Guests
 from tests.kit.sim_identity.invariants import check_always
@@ -113,6 +113,7 @@ async def process(cluster: Cluster, namespace: str) -> AsyncIterator[Process]:
         randomness=SystemRandomness(),
         sealer=SEALER,
         fetch=nobody_answers,
+        find_txt=nothing_published,
         settings=SETTINGS,
         is_only_process=False,
         rate=RateLimit(quota=1_000_000),

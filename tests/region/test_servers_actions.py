@@ -54,15 +54,24 @@ async def test_what_a_server_cannot_do_now_is_said_in_the_words_that_clients_kno
     region_servers: ServersEnvironment,
 ) -> None:
     path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
-    assert rejection(await client.post(f"{path}/start")) == (400, "server cannot be started in its current state")
     assert (await client.post(f"{path}/stop")).status == 202
     await region_servers.rest()
-    assert rejection(await client.post(f"{path}/stop")) == (400, "server cannot be stopped in its current state")
     for how in ("softreboot", "hardreboot"):
         reply = await client.post(f"{path}/{how}")
         assert rejection(reply) == (400, "server cannot be rebooted in its current state")
     reply = await client.get(f"{path}/consolesessions")
     assert rejection(reply) == (400, "server cannot be accessed in its current state")
+
+
+@options(at_work=True)
+async def test_starting_a_running_server_and_stopping_a_stopped_one_is_no_error(
+    region_servers: ServersEnvironment,
+) -> None:
+    path, client = await _running(region_servers), region_servers.servers.ask(TENANT)
+    for verb, power in (("start", "Running"), ("stop", "Stopped"), ("stop", "Stopped"), ("start", "Running")):
+        assert (await client.post(f"{path}/{verb}")).status == 202
+        await region_servers.rest()
+        assert await _power(region_servers, path) == power
 
 
 @dataclass(frozen=True)
@@ -98,11 +107,12 @@ async def test_what_is_not_at_its_provider_yet_or_is_being_worked_on_there_says_
     server = await region_servers.make_server(await region_servers.make_network())
     client, path = region_servers.servers.ask(TENANT), f"{SERVERS}/{server}"
     told = set()
-    while (await region_servers.read(server))["status"].get("powerState") != "Running":
-        told.add(rejection(await client.post(f"{path}/start")))
+    while (reply := await client.post(f"{path}/start")).status != 202:
+        told.add(rejection(reply))
         await region_servers.world.clock.sleep(0.02)
     busy = (400, "server is busy at its provider: try again in a moment")
     assert told == {ABSENT_YET, busy, (400, "server cannot be started in its current state")}
+    assert await _power(region_servers, path) == "Running"
 
 
 @options(at_work=True, is_instant=False)

@@ -40,6 +40,7 @@ from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.outbound.addresses import AddressPolicy, SystemResolver
+from remuda.outbound.dns import TxtResolver
 from remuda.outbound.fetch import GuardedFetcher
 from remuda.process import ProcessPorts
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
@@ -99,7 +100,9 @@ async def run_identity(
     """Run identity for the block. `endpoints`, URLs by service, and `example` go to `credentials.json`."""
     settings = identity_settings(configuration, url=url)
     common = _common_ports(process, configuration.server, metrics)
-    identity = IdentityApp(IdentityPorts(**common, fetch=_fetcher(settings), settings=settings))
+    identity = IdentityApp(
+        IdentityPorts(**common, fetch=_fetcher(settings), find_txt=TxtResolver(settings.dns_servers), settings=settings)
+    )
     first = BootstrapRun(
         store=process.store,
         clock=process.clock,

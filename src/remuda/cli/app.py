@@ -61,8 +61,14 @@ OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "config": ("Show and check the configuration.", ("config:show", "config:check")),
     "keys": ("List and rotate the keys that seal secrets.", [f"keys:{each}" for each in ("list", "rotate", "remove")]),
     "user": (
-        "Suspend and resume users of the whole system, and set lost passwords on the machine itself.",
-        ("user_suspension:suspend", "user_suspension:resume", "user_suspension:suspended", "user_password:password"),
+        "Suspend and resume users of the whole system, and replace lost passwords and second factors.",
+        (
+            "user_suspension:suspend",
+            "user_suspension:resume",
+            "user_suspension:suspended",
+            "user_password:password",
+            "user_second_factor:reset_second_factor",
+        ),
     ),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),
     "sim": (

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from remuda.http.server.server import ListenAddress
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import is_id
+from remuda.outbound.addresses import read_name_server
 
 Problem = str | None
 """Why a value is invalid, with the remedy after a colon; None if it is valid."""
@@ -103,6 +104,14 @@ def check_network(text: str) -> Problem:
         ip_network(text)
     except ValueError:
         return "is not a network: write one such as 10.0.0.0/8, or an address such as 127.0.0.1"
+    return None
+
+
+def check_name_server(text: str) -> Problem:
+    try:
+        read_name_server(text)
+    except ValueError:
+        return "is not a name server: write its address, such as 9.9.9.9 or [::1]:5353"
     return None
 
 

@@ -15,6 +15,7 @@ from remuda.config.fields import (
     check_gpu_vendor,
     check_listen_address,
     check_name,
+    check_name_server,
     check_network,
     check_not_zero,
     check_organization,
@@ -419,6 +420,14 @@ class IdentityConfig(Section):
     ] = timedelta(minutes=10)
     provider_targets: Annotated[
         tuple[str, ...], Description("Private networks in which external providers may be.", check_network)
+    ] = ()
+    dns_servers: Annotated[
+        tuple[str, ...],
+        Description(
+            "Name servers for the records that prove domains, such as 9.9.9.9 or [::1]:5353.",
+            check_name_server,
+            shown="those of the machine",
+        ),
     ] = ()
     usage_retention: Annotated[timedelta, Description("Retention of the usage history.", check_not_zero)] = timedelta(
         days=400

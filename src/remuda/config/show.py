@@ -1,4 +1,7 @@
-"""The configuration as TOML: description, value and origin of each setting. Secrets are not shown."""
+"""The effective configuration as TOML: description, value and origin of each setting. Secrets are not shown.
+
+A default that follows from other settings is a comment with its value, so that the text can be used as a file.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +11,8 @@ from typing import Any
 
 from remuda.config.fields import Setting
 from remuda.config.loader import DEFAULT, LoadedConfiguration
-from remuda.config.schema import SETTINGS
+from remuda.config.reach import public_url
+from remuda.config.schema import SETTINGS, Configuration
 from remuda.config.values import plain
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -22,7 +26,7 @@ def as_toml(loaded: LoadedConfiguration) -> str:
 
 def _lines(loaded: LoadedConfiguration) -> Iterator[str]:
     yield f"# File: {loaded.file or 'none'}. The environment overrides it, and the command line overrides both."
-    table = ""
+    table, derived = "", _derived(loaded.configuration)
     for setting in SETTINGS.values():
         above = ".".join(setting.path[:-1])
         if above != table:
@@ -32,8 +36,17 @@ def _lines(loaded: LoadedConfiguration) -> Iterator[str]:
         origin = loaded.origins.get(setting.name, DEFAULT)
         yield from (f"# {line}" for line in wrap(_about(setting, origin), _WIDTH, break_on_hyphens=False))
         name = setting.path[-1]
-        shown = f'# {name} = ""' if value is None else f"{name} = {toml_value(plain(value))}"
+        if origin == DEFAULT and setting.name in derived:
+            shown = f"# {name} = {toml_value(derived[setting.name])}"
+        else:
+            shown = f'# {name} = ""' if value is None else f"{name} = {toml_value(plain(value))}"
         yield f"{shown}  # {origin}"
+
+
+def _derived(configuration: Configuration) -> Mapping[str, str]:
+    """Return the defaults that follow from other settings, by the name of the setting."""
+    url = public_url(configuration.server, configuration.server.listen)
+    return {"server.public_url": url, "identity.issuer": f"{url}/identity"}
 
 
 def _about(setting: Setting, origin: str) -> str:

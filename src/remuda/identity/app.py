@@ -27,6 +27,8 @@ from remuda.identity.login.factor_pages import FactorPages, FactorReset
 from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.factor_templates import FactorTemplates
 from remuda.identity.login.failed_logins import FailedLogins
+from remuda.identity.login.invitation_pages import InvitationPages
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
 from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.pages import Pages
@@ -62,6 +64,8 @@ from remuda.identity.suspensions import routes as suspensions
 from remuda.identity.suspensions.service import Suspensions
 from remuda.identity.tenancy import controller as tenancy_controllers
 from remuda.identity.tenancy import routes as tenancy
+from remuda.identity.tenancy.domain_proofs import domain_proofs
+from remuda.identity.tenancy.domains import Domains
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.identity.tokens import controller as token_controllers
 from remuda.identity.tokens.bearer import Bearers, External
@@ -114,6 +118,7 @@ class IdentityServices:
     """The service of each class that routes call."""
 
     organizations: Organizations
+    domains: Domains
     projects: Projects
     providers: OrganizationProviders
     info: ServiceInfo
@@ -125,6 +130,7 @@ class IdentityServices:
     registration: ClientRegistration
     login: LoginPages
     logout: LogoutPages
+    invitations: InvitationPages
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
@@ -218,6 +224,7 @@ class LoginServices:
 
     login: LoginPages
     logout: LogoutPages
+    invitations: InvitationPages
     account: AccountPage
     devices: DevicePage
     passwords: PasswordPages
@@ -258,35 +265,45 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         requirement=requirement,
         templates=templates,
     )
+    redirects = LoginRedirects(
+        store=store,
+        clock=clock,
+        settings=settings,
+        pages=pages,
+        logins=logins,
+        codes=oauth.grants.codes,
+        clients=clients,
+        requirement=requirement,
+    )
+    invitations = Invitations(store=store, states=shared["states"], pages=pages)
     login = LoginPages(
         **shared,
         second_factor=step,
         randomness=randomness,
         cookie=cookie,
         known_browser_cookie=known_browsers,
-        redirects=LoginRedirects(
-            clock=clock,
-            settings=settings,
-            pages=pages,
-            logins=logins,
-            codes=oauth.grants.codes,
-            clients=clients,
-            requirement=requirement,
-        ),
+        redirects=redirects,
         providers=LoginProviders(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=randomness, settings=settings),
+        invitations=invitations,
         tokens=tokens.tokens,
     )
     return LoginServices(
         login=login,
         logout=LogoutPages(**shared, cookie=cookie, tokens=tokens.tokens),
+        invitations=InvitationPages(**shared, invitations=invitations, redirects=redirects, login=login),
         account=AccountPage(
-            **shared, bindings=Bindings(settings), sessions=sessions, authenticators=authenticators, login=login
+            **shared,
+            bindings=Bindings(settings),
+            sessions=sessions,
+            authenticators=authenticators,
+            invitations=invitations,
+            login=login,
         ),
         factors=FactorPages(**shared, clock=clock, authenticators=authenticators, login=login),
         factor_reset=FactorReset(store=store, authenticators=authenticators, sessions=sessions),
         devices=DevicePage(**shared, devices=oauth.devices, login=login),
-        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers),
+        passwords=PasswordPages(**shared, known_browser_cookie=known_browsers, authenticators=authenticators),
         login_steps=LoginSteps(**shared, login=login),
     )
 
@@ -364,6 +381,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             IdentityServices,
             login,
             organizations=Organizations(store=store, clock=clock),
+            domains=Domains(store=store, clock=clock, issuer=settings.issuer),
             projects=Projects(store=store, clock=clock),
             providers=OrganizationProviders(store=store, clock=clock),
             info=ServiceInfo(name="unikorn-identity", release=release(), url=settings.issuer, issuer=settings.issuer),
@@ -388,6 +406,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         ports, settings, tokens = self.ports.reconcile_ports, self.ports.controllers, self.tokens
         return (
             *tenancy_controllers.controllers(ports, self.ledger.writer, settings=settings),
+            domain_proofs(ports, self.ports.find_txt, issuer=self.ports.settings.issuer, settings=settings),
             *user_controllers.controllers(ports, tokens.tokens, settings=settings),
             *quota_controllers.controllers(ports, self.ledger, settings=settings),
             *token_controllers.controllers(ports, tokens.sessions, tokens.keys, settings=settings),

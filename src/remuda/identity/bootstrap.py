@@ -142,7 +142,7 @@ class BootstrapRun:
         subject, by = self.settings.administrator, _principal(ids.organization)
         organization = await ensure(self.store, new_organization(ids.organization, _organization(self.settings), by))
         await ensure(self.store, rules.new_user(subject, (), by))
-        membership = await ensure(self.store, rules.new_membership(organization, subject, "active", by))
+        membership = await ensure(self.store, rules.new_membership(organization, subject, "active", by, invited=False))
         await self._create_account(ids, organization)
         users_by_membership = {membership.name: subject}
         await self._create_group(

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from remuda.identity.consent import agreed_memberships
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.kinds.users import OrganizationUser, User
-from remuda.resources.conventions import NAME, USER, organization_of
+from remuda.identity.kinds.users import User
+from remuda.resources.conventions import NAME, organization_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -18,9 +19,9 @@ async def find_active_user(store: Store, name: str) -> User | None:
 
 
 async def audited_organizations(store: Store, user: User) -> Sequence[str]:
-    """Return the organizations, at most 20, whose audit log has the actions of a user."""
-    found = (await store.list(OrganizationUser, labels={USER: user.name}, limit=_MAX_ORGANIZATIONS)).items
-    return [organization_of(each) for each in found if each.spec.state == "active"]
+    """Return the organizations, at most 20, whose audit log has the actions of a user, who agreed to be a member."""
+    found = await agreed_memberships(store, user.name)
+    return [organization_of(each) for each in found if each.spec.state == "active"][:_MAX_ORGANIZATIONS]
 
 
 async def organization_names(store: Store, user: User) -> Sequence[str]:

@@ -94,7 +94,10 @@ class OperatorRequests:
     async def accept(
         self, request: SealedRequest, user: User, *, route: str, trace_id: str, scope: Mapping[str, str]
     ) -> None:
-        """Audit a request for the system and for every organization of the user, or raise Unauthenticated if used."""
+        """Audit a request for the system and for every organization of the user, or raise Unauthenticated if used.
+
+        Only the record of the system has the reason, which may be about another organization.
+        """
         organizations: Sequence[str | None] = [None, *await audited_organizations(self.store, user)]
         used = Record(stream=_USED, subject=f"operator/{request.nonce}", data=msgspec.Raw(b"{}"), once=True)
         records = (
@@ -106,7 +109,7 @@ class OperatorRequests:
                 status=_OK,
                 trace_id=trace_id,
                 organization=organization,
-                scope={"reason": request.reason, **scope},
+                scope=scope if organization else {"reason": request.reason, **scope},
             )
             for organization in organizations
         )

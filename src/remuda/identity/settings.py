@@ -86,6 +86,8 @@ class IdentitySettings:
     """Time for which released allocations are kept."""
     provider_targets: tuple[str, ...] = ()
     """Networks beside the public Internet in which external providers may be."""
+    dns_servers: tuple[str, ...] = ()
+    """Name servers at which the records of domains are looked up; without any, those of the machine."""
     logins_per_minute: int = 10
     """Password attempts of an address."""
     login_failures_before_delay: int = 5

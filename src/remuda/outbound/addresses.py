@@ -103,6 +103,20 @@ class SystemResolver:
         return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
 
 
+_DNS_PORT = 53
+
+
+def read_name_server(text: str) -> tuple[str, int]:
+    """Return address and port of a name server, such as `9.9.9.9` or `[::1]:5353`, or raise ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
+        host, port = text, str(_DNS_PORT)
+    number = int(port)
+    if not 0 < number <= _MAX_PORT:
+        raise ValueError("the port is not between 1 and 65535")
+    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number
+
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 4096
 _MAX_PORT = 65535

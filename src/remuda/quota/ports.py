@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from remuda.access.principal import Principal
+from remuda.identity.quotas.schema import MAX_QUANTITY
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import is_id
 from remuda.store.kinds import Kind
+
+MAX_AMOUNT = MAX_QUANTITY
+"""Largest amount of one kind of quota."""
 
 
 class StaleTokenError(Conflict):

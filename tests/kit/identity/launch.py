@@ -34,7 +34,7 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.certificates import certificate_proxies
 from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ISSUER, LOOKER, ROOT, IdentityEnvironment
-from tests.kit.identity.login import nobody_answers
+from tests.kit.identity.login import nobody_answers, nothing_published
 from tests.kit.identity.resource_api import registry
 from tests.kit.identity.service_credentials import system_accounts
 from tests.kit.simulation.runner import World, simulate
@@ -62,6 +62,7 @@ async def _identity_environment(
     given: dict[str, Any] = {
         "settings": settings(),
         "fetch": nobody_answers,
+        "find_txt": nothing_published,
         "rate": RateLimit(quota=10_000_000),
         "api": ApiSettings(certificates=certificate_proxies()),
     }

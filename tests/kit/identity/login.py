@@ -4,7 +4,7 @@ A `Browser` keeps its cookies, sends the forms of the pages that it is shown, an
 is here. Passwords cost next to nothing here, and every argon2 run is counted.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
@@ -21,6 +21,7 @@ from remuda.identity.login.account_pages import AccountPage, PasswordPages
 from remuda.identity.login.common_passwords import load_words
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.factor_pages import FactorPages, FactorReset
+from remuda.identity.login.invitation_pages import InvitationPages
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.passwords import Argon2Parameters, Passwords
@@ -30,7 +31,7 @@ from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tenancy.domains import claim
+from remuda.identity.tenancy.domains import prove
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.secrets import Secret
@@ -65,6 +66,11 @@ async def nobody_answers(method: str, url: str, headers: dict[str, str], body: b
     raise ServerUnreachable(urlsplit(url).netloc, "there is no network in this test")
 
 
+async def nothing_published(name: str) -> Sequence[str]:  # noqa: ARG001  a FindTxt
+    """Return no TXT records."""
+    return ()
+
+
 @dataclass
 class Counted:
     """Runs work at once, and counts how often."""
@@ -83,6 +89,7 @@ class LoginServices:
     login: LoginPages
     logout: LogoutPages
     account: AccountPage
+    invitations: InvitationPages
     devices: DevicePage
     password_pages: PasswordPages
     steps: LoginSteps
@@ -106,6 +113,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         randomness=world.randomness,
         sealer=SEALER,
         fetch=fetch,
+        find_txt=nothing_published,
         run_blocking=counted,
         settings=chosen,
     )
@@ -131,6 +139,7 @@ def new_services(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answ
         login=pages.login,
         logout=pages.logout,
         account=pages.account,
+        invitations=pages.invitations,
         devices=pages.devices,
         password_pages=pages.passwords,
         steps=pages.login_steps,
@@ -177,6 +186,7 @@ class LoginEnvironment:
             redirect_uri=CONSOLE_URI,
             home_uri=CONSOLE_HOME,
             secret_hash=token_hash(CONSOLE_SECRET),
+            is_first_party=True,
             is_challenge_optional=True,
         )
         await self.client(APP, name="app", redirect_uri=APP_URI, is_public=True)
@@ -197,7 +207,7 @@ class LoginEnvironment:
         metadata = Metadata(name=name, labels={NAME: "org"})
         made = await self.store.create(Organization(metadata=metadata, spec=OrganizationSpec(**spec)))
         if made.spec.domain:
-            await claim(self.store, made, made.spec.domain)
+            await prove(self.store, made, made.spec.domain, "dns", now=self.world.clock.now())
 
     async def member(self, organization: str, user: str, state: Any = "active") -> None:
         labels = {ORGANIZATION: organization, USER: user}

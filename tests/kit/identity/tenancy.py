@@ -18,6 +18,7 @@ from remuda.identity.kinds.users import (
     membership_id,
     user_id,
 )
+from remuda.identity.tenancy.domains import Domains, prove
 from remuda.identity.tenancy.routes import ROUTES
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.kernel.clock import Clock
@@ -31,6 +32,7 @@ from tests.kit.asgi.contract import Reply
 from tests.kit.identity.resource_api import IdentityApi, everywhere, member, permission_set, run_identity_api
 
 ORGANIZATIONS = "/api/v1/organizations"
+ISSUER = "https://remuda.test/identity"
 ABSENT = "c0000000-0000-4000-8000-0000000000ff"
 PLATFORM_PROVIDER = "d0000000-0000-4000-8000-000000000001"
 ALL = "identity:organizations CRUD, identity:projects CRUD, identity:projects/references CD"
@@ -47,6 +49,7 @@ class Tenancy:
     """The services of organizations, projects and OAuth2 providers."""
 
     organizations: Organizations
+    domains: Domains
     projects: Projects
     providers: OrganizationProviders
     info: ServiceInfo
@@ -59,6 +62,7 @@ def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
     """Return the services over a store."""
     return Tenancy(
         Organizations(store=store, clock=clock),
+        Domains(store=store, clock=clock, issuer=ISSUER),
         Projects(store=store, clock=clock),
         OrganizationProviders(store=store, clock=clock),
         ServiceInfo(name="unikorn-identity", release=release, url="", issuer=""),
@@ -138,6 +142,12 @@ async def make_platform_provider(store: Store) -> None:
         issuer="https://accounts.example.com", type="google", client_id="all", client_secret=Secret("canary-platform")
     )
     await store.create(OAuth2Provider(metadata=Metadata(name=PLATFORM_PROVIDER, labels={NAME: "everybody"}), spec=spec))
+
+
+async def prove_domain(tenancy: TenancyApi, name: str) -> None:
+    """Prove the domain that an organization claims, as the controller does when it finds the record."""
+    home = await tenancy.store.get(Organization, name)
+    assert await prove(tenancy.store, home, home.spec.domain, "dns", now=tenancy.world.clock.now())
 
 
 async def make_user(store: Store, subject: str, state: UserState = "active") -> None:

@@ -1,8 +1,9 @@
 """Tenancy APIs with their controllers on the simulated machine, where time passes and power may fail."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from remuda.identity.kinds.quotas import Allocation, AllocationSpec, AllocationS
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas.writer import QuotaWriter
 from remuda.identity.tenancy.controller import controllers
+from remuda.identity.tenancy.domain_proofs import ProofTimes, domain_proofs
 from remuda.identity.tenancy.routes import ROUTES
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.kernel.errors import NotFound
+from remuda.kernel.errors import NotFound, Unavailable
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.resync import ResyncSettings
@@ -24,6 +26,7 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.kit.asgi.contract import Reply
 from tests.kit.identity.resource_api import IdentityApi, registry
 from tests.kit.identity.tenancy import (
+    ISSUER,
     ORGANIZATIONS,
     PLATFORM,
     TenancyApi,
@@ -35,6 +38,32 @@ from tests.kit.identity.tenancy import (
 from tests.kit.simulation.resync import ResyncFinds
 from tests.kit.simulation.runner import World
 from tests.kit.simulation.store import open_simulated
+
+
+@dataclass
+class PublishedRecords:
+    """TXT records of the DNS, as a `FindTxt`."""
+
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    is_down: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, name: str) -> Sequence[str]:
+        self.asked.append(name)
+        if self.is_down:
+            raise Unavailable("no name server responds")
+        return self.texts.get(name, ())
+
+    def publish(self, record: Mapping[str, str]) -> None:
+        """Publish a record, as it is shown to the owner of a domain, beside what others have published."""
+        self.texts[record["name"]] = ("v=spf1 -all", *self.texts.get(record["name"], ()), record["value"])
+
+
+PROOF_TIMES = ProofTimes(claim=timedelta(minutes=1), proof=timedelta(minutes=2), grace=timedelta(minutes=20))
+"""Times of the checks of domains, short because a simulated day is long."""
+CLAIM_S, PROOF_S, GRACE_S = (
+    each.total_seconds() + 2 for each in (PROOF_TIMES.claim, PROOF_TIMES.proof, PROOF_TIMES.grace)
+)
 
 SERVERS = "servers.region.unikorn-cloud.org"
 
@@ -48,6 +77,19 @@ class TenancyControllers:
     api: TenancyApi
     controllers: tuple[Controller, ...]
     finds: ResyncFinds
+    dns: PublishedRecords
+
+    async def prove(self, home: str) -> None:
+        """Publish the record that proves the domain of an organization, and wait until it was looked for."""
+        self.dns.publish((await self.domain(home))["record"])
+        await self.world.clock.sleep(CLAIM_S)
+
+    async def domain(self, home: str) -> dict[str, Any]:
+        """Return what an organization is told about its domain."""
+        reply = await self.api.ask(PLATFORM).get(f"{ORGANIZATIONS}/{home}/domain")
+        assert reply.status == 200, reply
+        read: dict[str, Any] = reply.json
+        return read
 
     async def rest(self) -> None:
         """Let everything come to rest."""
@@ -112,7 +154,9 @@ class TenancyControllers:
 
 @asynccontextmanager
 async def tenancy_controllers(
-    world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store
+    world: World,
+    wrapped: Callable[[SqliteStore], Any] = lambda store: store,
+    dns: PublishedRecords | None = None,
 ) -> AsyncIterator[TenancyControllers]:
     """Open the store as it was left, and begin; controllers have it as `wrapped` gives it to them."""
     store, finds = open_simulated(world, registry()), ResyncFinds()
@@ -120,12 +164,14 @@ async def tenancy_controllers(
     ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
     settings = ControllerSettings(blocked_every_s=10_000, resync=ResyncSettings(interval_s=10_000))
     heads = QuotaWriter(seen, world.clock, world.randomness)
-    made_now = tuple(controllers(ports, heads, settings=settings))
+    records = dns or PublishedRecords()
+    proofs = domain_proofs(ports, records, issuer=ISSUER, times=PROOF_TIMES, settings=settings)
+    made_now = (*controllers(ports, heads, settings=settings), proofs)
     tenancy = IdentityApi(world, store, tenancy_of(store, world.clock), ROUTES)
     for driver in made_now:
         await driver.start()
     try:
-        yield TenancyControllers(world, store, tenancy, made_now, finds)
+        yield TenancyControllers(world, store, tenancy, made_now, finds, records)
         tenancy.app.assert_documented()
     finally:
         for driver in made_now:

@@ -86,7 +86,7 @@ class Settled(Empty):
         await super().prepare(store)
         organization = await store.get(Organization, ORG)
         await store.create(new_user(ANN.subject, (), CLERK))
-        await store.create(new_membership(organization, ANN.subject, "active", CLERK))
+        await store.create(new_membership(organization, ANN.subject, "active", CLERK, invited=False))
         issued = await tokens_of(self.world, store).issue_for_account(ROBOT.id, ORG)
         called = MetadataWrite(name="robot", description="sweeps")
         await store.create(new_account(ROBOT.id, organization, called, issued, CLERK, lock=None))

@@ -43,7 +43,7 @@ from tests.kit.certificates import certificate_proxies
 from tests.kit.environment import run_inline
 from tests.kit.identity.environment import ROOT, Carrying, IdentityEnvironment, expect
 from tests.kit.identity.launch import settings as identity_settings
-from tests.kit.identity.login import nobody_answers
+from tests.kit.identity.login import nobody_answers, nothing_published
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.resource_api import catalogues
 from tests.kit.simulation.runner import World, simulate
@@ -178,7 +178,8 @@ async def region_environment(
         "api": api,
         "rate": rate,
     }
-    identity = IdentityApp(IdentityPorts(settings=identity_settings(), fetch=nobody_answers, **common | identity_ports))
+    outbound: dict[str, Any] = {"fetch": nobody_answers, "find_txt": nothing_published, **common}
+    identity = IdentityApp(IdentityPorts(settings=identity_settings(), **outbound | identity_ports))
     offered = catalogues()
     clouds = Clouds(
         {

@@ -22,7 +22,7 @@ from tests.kit.asgi.reference import response_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.environment import run_inline
 from tests.kit.faulty_watch import FlakyWatches
-from tests.kit.identity.login import nobody_answers
+from tests.kit.identity.login import nobody_answers, nothing_published
 from tests.kit.proofs.effects import Recorder
 from tests.kit.sim_identity.expectations import Expecting, Machine
 from tests.kit.sim_identity.guests import GUESTS
@@ -176,6 +176,7 @@ class IdentitySystem(Expecting):
                     randomness=self.machine.randomness,
                     sealer=SEALER,
                     fetch=nobody_answers,
+                    find_txt=nothing_published,
                     run_blocking=run_inline,
                     settings=self.settings,
                     is_only_process=processes == 1,

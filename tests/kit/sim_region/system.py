@@ -36,7 +36,7 @@ from tests.kit.environment import run_inline
 from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.environment import ROOT, Carrying
 from tests.kit.identity.launch import settings as identity_settings
-from tests.kit.identity.login import nobody_answers
+from tests.kit.identity.login import nobody_answers, nothing_published
 from tests.kit.identity.service_credentials import certified
 from tests.kit.region.environment import Clouds, configured
 from tests.kit.region.images import Page, Web
@@ -85,7 +85,9 @@ class Process:
             "run_blocking": run_inline,
         }
         settings = identity_settings(intent_lifetime=timedelta(minutes=1))
-        self.identity = IdentityApp(IdentityPorts(settings=settings, fetch=nobody_answers, **common))
+        self.identity = IdentityApp(
+            IdentityPorts(settings=settings, fetch=nobody_answers, find_txt=nothing_published, **common)
+        )
         self.region = RegionApp(
             RegionPorts(
                 authenticator=self.identity.authenticator,

@@ -3,16 +3,17 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from remuda.cli.crud import find, find_id
+from remuda.cli.crud import find, find_id, find_named
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions, is_id
 from remuda.cli.offers import reject_duplicate_image, wait_ready
 from remuda.cli.options import NEW_METADATA, NO_WAIT, Flag, NewMetadataOptions, Output, WaitOptions, checked_number
 from remuda.cli.output import as_table, dump, echo, is_terminal, show_one, write
 from remuda.cli.progress import wait_until
-from remuda.cli.resources import IMAGE, INSTANCE
+from remuda.cli.resources import IMAGE, INSTANCE, SSH_CA
 from remuda.compute.history.schema import CauseRead, EventRead, ExplanationRead
 from remuda.compute.instances.schema import (
     ConsoleOutputRead,
@@ -21,7 +22,7 @@ from remuda.compute.instances.schema import (
     SnapshotCreate,
     SshKeyRead,
 )
-from remuda.kernel.errors import Invalid
+from remuda.kernel.errors import Invalid, RemudaError, Unusable
 from remuda.kernel.files import write_private
 from remuda.resources.schema import ImageRead
 
@@ -151,7 +152,11 @@ async def ssh_key(instance: str, /, *, save: Path | None = None, scope: ScopeOpt
     :param save: Write the key to this new file, for ssh -i, instead of printing it.
     """
     async with scope.open() as api:
-        key = (await _get(api, instance, "sshkey", SshKeyRead)).private_key.reveal()
+        found = await find(api, INSTANCE, instance)
+        if authority := found.spec.ssh_certificate_authority_id:
+            raise Unusable(await _without_key(api, found.metadata.name, authority))
+        path = f"{INSTANCE.path}/{found.metadata.id}/sshkey"
+        key = (await api.session.get(INSTANCE.service, path, SshKeyRead)).private_key.reveal()
     if save is None:
         write(key if key.endswith("\n") else f"{key}\n")
         return
@@ -164,6 +169,16 @@ async def ssh_key(instance: str, /, *, save: Path | None = None, scope: ScopeOpt
         cause = error.strerror or str(error)
         raise Invalid("--save", f"{save} cannot be written ({cause})", remedy="choose another path") from None
     echo(f"The key was written to {save}.")
+
+
+async def _without_key(api: ScopedSession, instance: str, authority: str) -> str:
+    """Return why an instance with an SSH certificate authority has no key; the authority's name may be unreadable."""
+    with suppress(RemudaError):
+        authority = (await find_named(api, SSH_CA, authority)).metadata.name
+    return (
+        f"The instance {instance} has no SSH key, because it trusts the SSH certificate authority {authority}: "
+        "log in with a certificate that this authority has signed."
+    )
 
 
 def _is_taken(path: Path, key: str) -> bool:

@@ -104,7 +104,8 @@ class Authenticators:
         `known_browser` is the id of a browser in which the user completed a login before, or empty.
         """
         if known_browser:
-            self._known_browsers.take(f"{known_browser} {user.name}")
+            # Together, since a thief of the password may have many from before the user had a second factor.
+            self._known_browsers.take(user.name)
         now = self._clock.now()
 
         def attempt(spec: SecondFactorsSpec) -> tuple[SecondFactorsSpec, bool]:

@@ -21,6 +21,7 @@ from functools import partial
 import structlog
 from msgspec.structs import replace
 
+from remuda.identity.consent import domain_of, owner_of_domain
 from remuda.identity.federation.bearer_tokens import ALGORITHMS, is_our_issuer
 from remuda.identity.kinds.common import REMUDA_GROUP
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
@@ -28,7 +29,6 @@ from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import OrganizationUser, User
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings, PlatformProvider
-from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.identity.tenancy.rules import check_issuer
 from remuda.kernel.errors import Invalid, NotFound, OAuthError
 from remuda.kernel.fields import with_common_fields
@@ -97,8 +97,7 @@ class LoginProviders:
         return any(each.spec.state == "active" and not each.is_deleting for each in memberships)
 
     async def _owner(self, email: str) -> Organization | None:
-        domain = domain_of(email)
-        return await organization_of_domain(self._store, domain) if domain else None
+        return await owner_of_domain(self._store, domain_of(email))
 
     async def _get(self, name: str) -> OAuth2Provider | None:
         return await find(self._store, OAuth2Provider, name, include_deleting=False) if is_id(name) else None
@@ -116,12 +115,6 @@ def is_usable(provider: OAuth2Provider) -> bool:
 def is_organization_provider(provider: OAuth2Provider) -> bool:
     """Tell whether a provider belongs to an organization and not to the platform."""
     return ORGANIZATION in provider.metadata.labels
-
-
-def domain_of(email: str) -> str:
-    """Return the domain of an address in lower case, or an empty string."""
-    local, _, domain = folded(email.strip()).rpartition("@")
-    return domain if local and domain else ""
 
 
 def _is_provider_of(provider: OAuth2Provider, organization: Organization) -> bool:

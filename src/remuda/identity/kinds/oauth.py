@@ -67,6 +67,10 @@ class OAuth2ClientSpec(StoredStruct, frozen=True):
     """PEM key that verifies the client's assertions."""
     secret_hash: str = ""
     """SHA-256 of the secret, in hex. The secret itself is shown once and not stored."""
+    is_first_party: bool = False
+    """It is the platform's own, and accepts logins at the providers of organizations."""
+    organizations: tuple[str, ...] = ()
+    """Organizations whose own providers it accepts logins at."""
     tags: tuple[Tag, ...] = ()
 
 
@@ -96,6 +100,8 @@ class PasswordSpec(StoredStruct, frozen=True):
     reset_hash: str = ""
     """SHA-256 of a one-time link that sets the password, in hex."""
     reset_expires: datetime | None = None
+    reset_organization: str = ""
+    """Organization that the link was made for: the first password accepts its invitation."""
 
 
 class Password(Resource, frozen=True):

@@ -3,8 +3,8 @@
 An organization owns everything in it. A project is protected by references of other services, which are finalizers, and
 by allocations, through the finalizer of its controller.
 
-The domain in an organization's spec is a request. The owner of a domain is the organization of the `Domain` object of
-that name, of which there can be only one.
+The domain in an organization's spec is a claim. The owner of a domain is the organization of the `Domain` object of
+that name, of which there can be only one, and which is created when the organization has proven that it owns it.
 """
 
 from collections.abc import Iterator
@@ -79,12 +79,22 @@ class DomainSpec(StoredStruct, frozen=True):
     """Spec of a domain."""
 
     domain: str = ""
+    proof: Literal["", "dns", "administrator"] = ""
+    """Proof that the organization owns the domain: a DNS record, or a platform administrator's word."""
+    proven: datetime | None = None
+    missing_since: datetime | None = None
+    """Time since which the DNS record is missing."""
 
 
 class Domain(Resource, frozen=True):
     """Domain of an organization, named by a label. Users with an address there log in at its provider."""
 
     spec: DomainSpec = DomainSpec()
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the organization owns it."""
+        return bool(self.spec.proof)
 
 
 class ProjectSpec(StoredStruct, frozen=True):

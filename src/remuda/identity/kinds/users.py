@@ -33,6 +33,7 @@ class PreviousMembership(StoredStruct, frozen=True):
     annotations: Mapping[str, str] = {}
     tags: tuple[Tag, ...] = ()
     state: UserState = "active"
+    invited: bool = False
 
 
 class OperationLock(StoredStruct, frozen=True):
@@ -119,6 +120,8 @@ class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
     """State of a user in an organization."""
 
     state: UserState = "active"
+    invited: bool = False
+    """The person has not agreed: outside a proven domain of the organization the membership counts for nothing."""
     tags: tuple[Tag, ...] = ()
     lock: OperationLock | None = None
 

@@ -4,9 +4,10 @@ The account page shows a user's sessions and browser logins, and ends them. A fo
 and the login that it was rendered for. A login through an organization's own provider is limited to that organization:
 the page shows and ends only what belongs to the same organization (`_AccountScope`).
 
-A password is set with a link that an administrator created, or with the current password. Passwords belong to users of
-the whole system, and a user may be a member of several organizations. That is why creating a link needs the permission
-to update users *everywhere*.
+A password is set with a link that a platform administrator created, or with the current password. A link can be made
+for an organization: the first password that is set with it accepts the invitation of that organization. Passwords
+belong to users of the whole system, and a user may be a member of several organizations. That is why creating a link
+needs the permission to update users *everywhere*.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,12 @@ from dataclasses import dataclass
 from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context
 from remuda.http.responses import HtmlPage, Redirect
+from remuda.identity.consent import accept, agreed_memberships
 from remuda.identity.factors.service import Authenticators
 from remuda.identity.kinds.oauth import PASSWORD, BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.kinds.users import OrganizationUser, User, user_id
+from remuda.identity.kinds.users import OrganizationUser, User, membership_id, user_id
 from remuda.identity.login import schema
 from remuda.identity.login.browser_sessions import ActiveLogin
 from remuda.identity.login.browser_state import (
@@ -30,6 +32,7 @@ from remuda.identity.login.browser_state import (
     PendingLogin,
 )
 from remuda.identity.login.failed_logins import FailureReport
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.login_pages import LOGIN_FAILED, BrowserPages, LoginPages
 from remuda.identity.login.login_steps import chosen_password
 from remuda.identity.login.pages import AccountView, BrowserRow, MembershipRow, SessionRow, newest_first, provider_name
@@ -43,8 +46,7 @@ from remuda.identity.tokens.sessions import Sessions, provider_organization
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
-from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.crud import find
+from remuda.resources.crud import exists, find
 from remuda.store.logs import Record
 
 
@@ -65,6 +67,7 @@ class AccountPage(BrowserPages):
     bindings: Bindings
     sessions: Sessions
     authenticators: Authenticators
+    invitations: Invitations
     login: LoginPages
 
     async def show(self, request: BrowserRequest) -> HtmlPage | Redirect:
@@ -120,6 +123,7 @@ class AccountPage(BrowserPages):
             email=user.spec.subject,
             here=await self._browser(login),
             memberships=await self._memberships(user, scope.organization),
+            invitations=len(await self.invitations.of(current)),
             is_administrator=not scope.organization and role_id(PLATFORM_ADMINISTRATOR) in roles,
             sessions=sorted([await self._session(each, login) for each in scope.sessions], key=newest_first),
             elsewhere=sorted([await self._browser(each) for each in others], key=newest_first),
@@ -135,10 +139,9 @@ class AccountPage(BrowserPages):
 
     async def _memberships(self, user: User, only: str) -> Sequence[MembershipRow]:
         rows = []
-        labels = {USER_LABEL: user.name} | ({ORGANIZATION: only} if only else {})
-        for each in (await self.store.list(OrganizationUser, labels=labels)).items:
+        for each in await agreed_memberships(self.store, user.name):
             organization = await find(self.store, Organization, organization_of(each))
-            if organization is not None:
+            if organization is not None and only in {"", organization.name}:
                 rows.append(MembershipRow(organization.metadata.labels.get(NAME, organization.name), each.spec.state))
         return sorted(rows, key=lambda row: row.name)
 
@@ -176,6 +179,10 @@ def _counted(count: int, noun: str) -> str:
 UPDATE_USERS = permission("users", "update")
 """Permission that creating a password link needs, everywhere."""
 
+_FACTOR_FIRST = (
+    "You have a second factor: log in with it first, and then change your password. If you cannot, ask an "
+    "administrator for a link."
+)
 _DONE = ("Your password is set", "You are logged out everywhere. Log in with the new password.")
 _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
@@ -185,14 +192,25 @@ class PasswordPages(BrowserPages):
     """Pages that set passwords. The browser of a user who has set one is known."""
 
     known_browser_cookie: KnownBrowserCookie
+    authenticators: Authenticators
 
     async def create_link(self, context: Context, body: schema.PasswordLinkWrite) -> schema.PasswordLinkRead:
         """Return a link that lets a user set a password once. It replaces any earlier link."""
         require_everywhere(context.principal, UPDATE_USERS)
         user = await self.store.get(User, user_id(body.subject))
-        created = await self.passwords.create_link(user.name, log=await self._link_records(context, user))
+        log = await self._link_records(context, user)
+        created = await self.passwords.create_link(user.name, organization=await self._inviting(body, user), log=log)
         link = link_url(self.settings.issuer, created.secret)
         return schema.PasswordLinkRead(link=link, expiry=created.expires)
+
+    async def _inviting(self, body: schema.PasswordLinkWrite, user: User) -> str:
+        """Return the organization of the link, if it has one, or raise Invalid if the user is not entered there."""
+        organization = body.organization or ""
+        member = membership_id(organization, user.name)
+        if organization and not await exists(self.store, OrganizationUser, member, include_deleting=False):
+            remedy = "add the user to the organization first, or leave it out"
+            raise Invalid("organizationID", "is not an organization of this user", remedy=remedy)
+        return organization
 
     async def show(self, request: BrowserRequest, query: schema.PasswordQuery) -> HtmlPage:
         if not query.link:
@@ -211,18 +229,32 @@ class PasswordPages(BrowserPages):
             if verified is None:
                 return self.pages.password(email=form.email, problem=LOGIN_FAILED, status=_UNAUTHORIZED)
             user, email = verified, form.email
+        is_proven = await self._has_proven_factor(request, user)
+        if not form.link and not is_proven:
+            return self.pages.password(email=email, problem=_FACTOR_FIRST, status=_UNAUTHORIZED)
         try:
             await self._set_password(request, form, user)
         except Invalid as invalid:
             return self.pages.password(link=form.link, email=email, problem=invalid.message, status=_BAD_REQUEST)
-        cookie = self.known_browser_cookie.write(request.known_browser, user.name)
-        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT), cookies=(cookie,))
+        cookies = (self.known_browser_cookie.write(request.known_browser, user.name),) if is_proven else ()
+        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT), cookies=cookies)
+
+    async def _has_proven_factor(self, request: BrowserRequest, user: User) -> bool:
+        """Tell whether the browser is logged in with a second factor, or the user has none."""
+        if not (await self.authenticators.of_user(user.name)).has_authenticator:
+            return True
+        current = await self.logins.find(request.cookie)
+        return current is not None and current.user.name == user.name and current.login.spec.proof == "factor"
 
     async def _set_password(self, request: BrowserRequest, form: schema.PasswordForm, user: User) -> None:
         new_password = chosen_password(form)
         log = [*await self.records.succeeded(request, user), self.failures.success(request, user.name)]
         if form.link:
+            organization = await self.passwords.inviting_organization(form.link)
             await self.passwords.set_by_link(form.link, new_password, log=log)
+            if organization:
+                records = self.records.accepted(request, user, organization)
+                await accept(self.store, membership_id(organization, user.name), records)
         else:
             await self.passwords.set_password(user.name, new_password, log=log)
 

@@ -1,8 +1,8 @@
 """Audit records of requests from browsers.
 
-A success is written in the same commit as its effect, for every organization that the user is a member of, or for the
-system if there is none. A failure is recorded for the system only. It names the account only if one exists, and never
-the text that was typed, which may be a password.
+A success is written in the same commit as its effect, for every organization that the user agreed to be a member of, or
+for the system if there is none. A failure is recorded for the system only. It names the account only if one exists, and
+never the text that was typed, which may be a password.
 """
 
 from collections.abc import Sequence
@@ -34,6 +34,14 @@ class LoginAudit:
     async def denied(self, request: BrowserRequest, user: User) -> Sequence[Record]:
         """Return the records of a device that a user denied, for the commit of that decision."""
         return await self._for_organizations(request, user, _DENIED)
+
+    def accepted(self, request: BrowserRequest, user: User, organization: str) -> Sequence[Record]:
+        """Return the record of an accepted invitation: the first that the organization sees of the user."""
+        return [_record(request, user, _DONE, organization)]
+
+    def declined(self, request: BrowserRequest, user: User) -> Sequence[Record]:
+        """Return the record of a declined invitation, which is for the system only."""
+        return [_record(request, user, _DENIED)]
 
     async def failed(self, request: BrowserRequest, user: User | None, *more: Record) -> None:
         """Write a record of a failed attempt, with the user if the account exists, and others with it."""

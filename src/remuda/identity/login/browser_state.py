@@ -193,6 +193,13 @@ class ProviderLogin(BrowserState, frozen=True):
     request: ProviderRequest
 
 
+class InvitationsState(BrowserState, frozen=True):
+    """Page of invitations that was rendered for this login, and the login that it interrupts."""
+
+    context: ClassVar[str] = "invitations"
+    pending: PendingLogin
+
+
 class PasswordReplacement(BrowserState, frozen=True):
     """Login with a temporary password, which has to be replaced first."""
 

@@ -12,9 +12,14 @@ from remuda.identity.login.browser_state import BrowserRequest, DeviceConfirmati
 from remuda.identity.login.login_pages import BrowserPages, LoginPages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm, DeviceQuery
+from remuda.identity.oauth.clients import accepts_logins_of
 from remuda.identity.oauth.codes import DeviceGrants
+from remuda.identity.tokens.sessions import provider_organization
 
 _UNKNOWN = "The code is unknown or has expired: check it, or start again on the device."
+_NOT_FOR_APPLICATION = (
+    "This application accepts no logins at the provider of your organization: log out, and log in with your password."
+)
 _BAD_REQUEST = 400
 
 
@@ -61,6 +66,11 @@ class DevicePage(BrowserPages):
             return self.pages.device(problem="You are no longer logged in: enter the code again.", status=_BAD_REQUEST)
         if form.decision == "approve":
             login = current.login.spec
+            grant = await self.devices.find(confirmation.user_code)
+            client = None if grant is None else await self.clients.find(grant.spec.client)
+            organization = await provider_organization(self.store, login.provider)
+            if client is not None and not accepts_logins_of(client, organization):
+                return self.pages.device(problem=_NOT_FOR_APPLICATION, status=_BAD_REQUEST)
             was_pending = await self.devices.approve(
                 confirmation.user_code,
                 user=current.user.name,

@@ -52,6 +52,7 @@ from remuda.identity.login.browser_state import (
     form_query,
 )
 from remuda.identity.login.failed_logins import FailedLogins, FailureReport, address_hash
+from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
@@ -103,6 +104,10 @@ LOGIN_FAILED = (
 
 _NO_PROVIDER = "This provider is not available: choose another one, or enter your password."
 _NO_PROVIDER_OF_DOMAIN = "Enter your password: no organization has a provider for the domain of this address."
+_NOT_FOR_APPLICATION = (
+    "This application accepts no logins at the provider of your organization: enter your password, or ask the operator "
+    "of this system to list the organization for the application."
+)
 _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 
 
@@ -146,6 +151,7 @@ class LoginPages(BrowserPages):
     redirects: LoginRedirects
     providers: LoginProviders
     federation: Federation
+    invitations: Invitations
     tokens: Tokens
     second_factor: SecondFactorStep
 
@@ -192,7 +198,7 @@ class LoginPages(BrowserPages):
         pending = self.states.open(PendingLogin, form.state, browser=browser.cookie)
         if form.continue_as_current:
             current = await self.logins.find(browser.cookie)
-            if current is not None and await self.redirects.is_sufficient(pending, current):
+            if current is not None and await self.redirects.can_continue(pending, current):
                 return Redirect(await self.redirects.location(pending, current))
         if form.password is not None:
             return await self._log_in_with_password(browser, pending, form, form.password)
@@ -230,8 +236,7 @@ class LoginPages(BrowserPages):
     ) -> HtmlPage | Redirect:
         """Redirect to the provider that was chosen, or that of the address's domain.
 
-        An organization's own provider needs a confirmation, since the organization has not proven that it owns the
-        domain.
+        An organization's own provider needs a confirmation: it sees that the user logs in, and is not ours.
         """
         if form.provider:
             provider, organization = await self.providers.find(form.provider), None
@@ -239,6 +244,11 @@ class LoginPages(BrowserPages):
             provider, organization = await self.providers.of_address(form.email) or (None, None)
         if provider is None:
             problem = _NO_PROVIDER if form.provider else _NO_PROVIDER_OF_DOMAIN
+            return await self._page(
+                browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
+            )
+        if not await self.redirects.accepts_provider(pending, provider.name):
+            problem = _NOT_FOR_APPLICATION
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
             )
@@ -324,7 +334,15 @@ class LoginPages(BrowserPages):
         if failures.addresses - {address_hash(browser, user.name)}:
             state = self.states.seal(CompletedLogin(login.pending), browser=cookie)
             return self.pages.failed_logins(failures, state=state, cookies=tuple(cookies))
-        return Redirect(await self.redirects.location(login.pending, current), cookies=tuple(cookies))
+        return await self.leave(login.pending, current, browser=cookie, cookies=tuple(cookies))
+
+    async def leave(
+        self, pending: PendingLogin, current: ActiveLogin, *, browser: str, cookies: tuple[str, ...] = ()
+    ) -> HtmlPage | Redirect:
+        """Show the invitations of a user who has logged in, if any, or redirect to where the login was going."""
+        if rows := await self.invitations.of(current):
+            return self.invitations.page(rows, pending, browser=browser, cookies=cookies)
+        return Redirect(await self.redirects.location(pending, current), cookies=cookies)
 
     async def _page(
         self,
@@ -337,7 +355,7 @@ class LoginPages(BrowserPages):
         status: int = 200,
     ) -> HtmlPage:
         current = await self.logins.find(browser.cookie)
-        is_known = current is not None and await self.redirects.is_sufficient(pending, current)
+        is_known = current is not None and await self.redirects.can_continue(pending, current)
         return self.pages.login(
             state=state,
             providers=await self.providers.platform(),

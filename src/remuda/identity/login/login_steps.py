@@ -42,12 +42,12 @@ class LoginSteps(BrowserPages):
         return await self.login.proceed(request, replacement.pending, user)
 
     async def proceed(self, request: BrowserRequest, form: schema.ProceedForm) -> HtmlPage | Redirect:
-        """Redirect to where a completed login was going."""
+        """Go on with a completed login."""
         completed = self.states.open(CompletedLogin, form.state, browser=request.cookie)
         current = await self.logins.find(request.cookie)
         if current is None:
             return await self.login.show_login(request, completed.pending)
-        return Redirect(await self.login.redirects.location(completed.pending, current))
+        return await self.login.leave(completed.pending, current, browser=request.cookie)
 
 
 def chosen_password(form: schema.NewPassword) -> Secret:

@@ -32,6 +32,15 @@ class MembershipRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InvitationRow:
+    """Membership that the user can accept or decline."""
+
+    id: str
+    organization: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     """Session of the user with an application or a device."""
 
@@ -61,6 +70,8 @@ class AccountView:
     email: str
     here: BrowserRow
     memberships: Sequence[MembershipRow]
+    invitations: int
+    """Number of organizations that invite the user."""
     is_administrator: bool
     sessions: Sequence[SessionRow]
     elsewhere: Sequence[BrowserRow]
@@ -127,6 +138,14 @@ class Pages:
 
     def account(self, account: AccountView, *, state: str, logout_state: str) -> HtmlPage:
         return self._page("account.html", "Your account", account=account, state=state, logout_state=logout_state)
+
+    def invitations(
+        self, invitations: Sequence[InvitationRow], *, state: str, cookies: tuple[str, ...] = ()
+    ) -> HtmlPage:
+        """Render the invitations. The form redirects to a client when the login continues."""
+        title = "You are invited" if invitations else "Invitations"
+        values: dict[str, Any] = {"invitations": invitations, "state": state}
+        return self._page("invitations.html", title, cookies=cookies, redirects=True, **values)
 
     def logout(self, *, state: str, known: str) -> HtmlPage:
         return self._page("logout.html", "Log out?", redirects=True, state=state, known=known)

@@ -210,10 +210,11 @@ class Passwords:
 
         await self._set(user, password, check, log=log)
 
-    async def create_link(self, user: str, log: Sequence[Record] = ()) -> PasswordLink:
-        """Return a link that sets the user's password. It replaces any earlier one."""
+    async def create_link(self, user: str, *, organization: str = "", log: Sequence[Record] = ()) -> PasswordLink:
+        """Return a link that sets the user's password, made for an organization, if any. It replaces an earlier one."""
         secret, expires = new_secret(self._randomness), self._clock.now() + LINK_LIFETIME
-        await self._change(user, log, reset_hash=token_hash(secret.reveal()), reset_expires=expires)
+        hashed = token_hash(secret.reveal())
+        await self._change(user, log, reset_hash=hashed, reset_expires=expires, reset_organization=organization)
         return PasswordLink(secret=secret, expires=expires)
 
     async def user_of_link(self, link: str) -> User:
@@ -222,6 +223,13 @@ class Passwords:
             if self._has_valid_link(found.spec):
                 return await self._store.get(User, found.name)
         raise Malformed(_INVALID_LINK)
+
+    async def inviting_organization(self, link: str) -> str:
+        """Return the organization that a link was made for, if it sets the user's first password, or empty."""
+        for found in (await self._store.list(Password, index=("link", token_hash(link)), limit=1)).items:
+            if found.spec.hash is None:
+                return found.spec.reset_organization
+        return ""
 
     async def check(
         self, password: Secret, subject: str, organizations: Sequence[str] = (), *, field: str = "password"
@@ -241,7 +249,8 @@ class Passwords:
             raise Invalid("password", "is the temporary one", remedy="choose another one")
         hashed = await self._hasher.hash(password)
         await self._sessions.end_all(user)
-        changed = {"hash": hashed, "changed": self._clock.now(), "reset_hash": "", "reset_expires": None}
+        unlinked = {"reset_hash": "", "reset_expires": None, "reset_organization": ""}
+        changed = {"hash": hashed, "changed": self._clock.now(), **unlinked}
         await self._change(user, log, check, **changed, is_temporary=is_temporary)
         await self._sessions.end_all(user)
 

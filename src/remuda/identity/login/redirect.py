@@ -3,6 +3,9 @@
 A client gets a code without user interaction only if the user already has a session with it. So no site can make a
 browser request codes for a client that its user never used. A client that sent an `id_token_hint` gets no code for
 another user.
+
+A login at an organization's own provider is for our own clients, and for those that a platform administrator has listed
+the organization for: no other client has agreed to believe that provider.
 """
 
 from dataclasses import dataclass
@@ -21,11 +24,13 @@ from remuda.identity.login.browser_sessions import ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import PendingLogin
 from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.pages import Pages
-from remuda.identity.oauth.clients import Clients
+from remuda.identity.oauth.clients import Clients, accepts_logins_of, rejected_login
 from remuda.identity.oauth.codes import AuthorizationCodes
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.sessions import provider_organization
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError
+from remuda.store.contract import Store
 
 ACCOUNT = "/oauth2/v2/account"
 """Path of the account page, the default destination after a login."""
@@ -39,6 +44,7 @@ _FORBIDDEN = 403
 class LoginRedirects:
     """Redirects at the end of a login."""
 
+    store: Store
     clock: Clock
     settings: IdentitySettings
     pages: Pages
@@ -54,7 +60,7 @@ class LoginRedirects:
         8252, section 8.6).
         """
         request = pending.authorization
-        if request is None or "consent" in prompts(request) or not await self.is_sufficient(pending, current):
+        if request is None or "consent" in prompts(request) or not await self.can_continue(pending, current):
             return False
         client = await self.clients.find(request.client_id)
         if client is None or (client.spec.is_public and urlsplit(request.redirect_uri).scheme != "https"):
@@ -69,6 +75,19 @@ class LoginRedirects:
             return False
         return not await self.requirement.is_unmet(current)
 
+    async def can_continue(self, pending: PendingLogin, current: ActiveLogin) -> bool:
+        """Tell whether the login is sufficient, and of a sort that the client accepts."""
+        provider = current.login.spec.provider
+        return await self.is_sufficient(pending, current) and await self.accepts_provider(pending, provider)
+
+    async def accepts_provider(self, pending: PendingLogin, provider: str) -> bool:
+        """Tell whether the client accepts logins at this provider. Our own pages accept all."""
+        organization = await provider_organization(self.store, provider)
+        if not organization or pending.authorization is None:
+            return True
+        client = await self.clients.find(pending.authorization.client_id)
+        return client is not None and accepts_logins_of(client, organization)
+
     async def location(self, pending: PendingLogin, current: ActiveLogin) -> str:
         """Return the location to which the logged-in user is redirected."""
         issuer = self.settings.issuer
@@ -77,6 +96,8 @@ class LoginRedirects:
             return f"{issuer}{device if pending.user_code else FACTORS if pending.is_elevation else ACCOUNT}"
         if not pending.expects(current.user.spec.subject):
             return error_location(pending.authorization, issuer, user_mismatch())
+        if not await self.accepts_provider(pending, current.login.spec.provider):
+            return error_location(pending.authorization, issuer, rejected_login())
         code = await self.codes.issue(_code(pending.authorization, current))
         return response_location(pending.authorization, issuer, {"code": code.reveal()})
 

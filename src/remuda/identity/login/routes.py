@@ -12,6 +12,7 @@ from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.browser_state import BrowserRequest
 from remuda.identity.login.device_page import DevicePage
 from remuda.identity.login.factor_pages import FactorPages, FactorReset
+from remuda.identity.login.invitation_pages import InvitationPages
 from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.redirect import ACCOUNT, FACTORS
@@ -19,6 +20,7 @@ from remuda.identity.login.redirect import ACCOUNT, FACTORS
 _AUTHORIZATION, _LOGOUT = "/oauth2/v2/authorization", "/oauth2/v2/logout"
 _FACTOR_STEP, _COMPLETION, _ENROLMENT = "/oauth2/v2/login/factor", "/oauth2/v2/login/completion", "/oauth2/v2/enrolment"
 _REMOVAL, _RECOVERY_CODES = f"{FACTORS}/removal", f"{FACTORS}/recovery-codes"
+_INVITATIONS = "/oauth2/v2/invitations"
 _LOGIN, _DEVICE, _PASSWORD = "/oauth2/v2/login", "/oauth2/v2/device", "/oauth2/v2/password"
 _SUMMARIES = {
     "authorize": "Log a user in to a client",
@@ -29,6 +31,8 @@ _SUMMARIES = {
     "complete_login": "Complete a login at a provider",
     "show_account": "Show the caller's account, or the login page",
     "change_account": "End a session of the caller, or a login in another browser",
+    "show_invitations": "Show the organizations that invite the caller",
+    "decide_invitations": "Accept or decline an invitation, and continue the login",
     "log_out": "Log out in this browser",
     "log_out_by_form": "Log out in this browser, by a form",
     "show_device": "Show the form for a device's code",
@@ -79,6 +83,12 @@ def _show_account(pages: AccountPage, request: BrowserRequest, _query: Nothing) 
     return pages.show(request)
 
 
+def _show_invitations(
+    pages: InvitationPages, request: BrowserRequest, _query: Nothing
+) -> Awaitable[HtmlPage | Redirect]:
+    return pages.show(request)
+
+
 ROUTES: list[AnyRoute] = [
     _page("GET", _AUTHORIZATION, "authorize", LoginPages, LoginPages.authorize, AuthorizationRequest),
     _page("POST", _AUTHORIZATION, "authorize_by_form", LoginPages, LoginPages.authorize, AuthorizationRequest),
@@ -95,6 +105,8 @@ ROUTES: list[AnyRoute] = [
     _page("GET", "/oidc/callback", "complete_login", LoginPages, LoginPages.callback, schema.CallbackQuery, 403),
     _page("GET", ACCOUNT, "show_account", AccountPage, _show_account, Nothing),
     _page("POST", ACCOUNT, "change_account", AccountPage, AccountPage.change, schema.AccountForm),
+    _page("GET", _INVITATIONS, "show_invitations", InvitationPages, _show_invitations, Nothing),
+    _page("POST", _INVITATIONS, "decide_invitations", InvitationPages, InvitationPages.decide, schema.InvitationForm),
     _page("GET", _LOGOUT, "log_out", LogoutPages, LogoutPages.log_out, schema.LogoutRequest),
     _page("POST", _LOGOUT, "log_out_by_form", LogoutPages, LogoutPages.log_out, schema.LogoutRequest),
     _page("GET", _DEVICE, "show_device", DevicePage, DevicePage.show, schema.DeviceQuery),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.schema import Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 
 _Address = Annotated[str, msgspec.Meta(max_length=320)]
@@ -99,6 +99,15 @@ class AccountForm(Parameters, frozen=True):
     everywhere: _Name = ""
 
 
+class InvitationForm(Parameters, frozen=True):
+    """Invitation to accept or to decline, by the id of the membership; without either, the login continues."""
+
+    state: _Sealed
+    accept: _Name = ""
+    decline: _Name = ""
+    later: _Name = ""
+
+
 class LogoutRequest(Parameters, frozen=True):
     """Parameters of OpenID Connect RP-Initiated Logout. `confirmation` is sent by our own page."""
 
@@ -142,10 +151,19 @@ class ProceedForm(Parameters, frozen=True):
     state: _Sealed
 
 
-class PasswordLinkWrite(Wire, frozen=True):
+class PasswordLinkWrite(Wire, frozen=True, rename={"organization": "organizationID"}):
     """User whose password is to be set."""
 
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=320, description="The user's e-mail address.")]
+    organization: (
+        Annotated[
+            Id,
+            msgspec.Meta(
+                description="Organization for which the link is made: the user's first password accepts its invitation."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class PasswordLinkRead(Wire, frozen=True):

@@ -165,7 +165,7 @@ def _invalid_assertion() -> OAuthError:
 CLI = "remuda-cli"
 """Client id of our command line."""
 
-_CLI_SPEC = OAuth2ClientSpec(redirect_uri="http://127.0.0.1/callback", is_public=True)
+_CLI_SPEC = OAuth2ClientSpec(redirect_uri="http://127.0.0.1/callback", is_public=True, is_first_party=True)
 _CHALLENGE = (b"www-authenticate", b'Basic realm="remuda"')
 
 
@@ -231,6 +231,20 @@ class Clients:
         if client is None or not (is_authenticated or is_public):
             raise _invalid_client(credentials)
         return client
+
+
+def accepts_logins_of(client: OAuth2Client, organization: str) -> bool:
+    """Tell whether a client accepts logins at the own provider of an organization. With no organization it does."""
+    return not organization or client.spec.is_first_party or organization in client.spec.organizations
+
+
+def rejected_login() -> OAuthError:
+    """Return the error for a login at an organization's own provider that the client does not accept."""
+    return OAuthError(
+        "access_denied",
+        "this client accepts no logins at the provider of that organization: log in with a password or at another "
+        "provider, or let a platform administrator list the organization for the client",
+    )
 
 
 async def seed_clients(store: Store) -> None:

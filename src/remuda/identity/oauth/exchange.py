@@ -82,9 +82,10 @@ class TokenExchange:
             source=bearer.source,
             src_iss=bearer.issuer,
             org_ids=organizations,
-            email=bearer.subject if bearer.type == "user" else "",
+            email=bearer.subject if bearer.type == "user" and bearer.has_verified_email else "",
             org_id=form.x_organization_id,
             project_id=form.x_project_id,
+            idp=bearer.provider,
         )
 
     async def _check_scope(self, access: AccessList, organization: str, project: str, *, is_home: bool) -> None:

@@ -14,13 +14,20 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from remuda.access.principal import Context
+from remuda.identity.consent import is_issued_by
 from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, OAuth2Client
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.audit import TOKEN, TokenAudit
-from remuda.identity.oauth.clients import Clients, OAuthClientCredentials, needs_challenge
+from remuda.identity.oauth.clients import (
+    Clients,
+    OAuthClientCredentials,
+    accepts_logins_of,
+    needs_challenge,
+    rejected_login,
+)
 from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
 from remuda.identity.settings import IdentitySettings
@@ -83,6 +90,7 @@ class TokenGrants:
             raise OAuthError("invalid_grant", "code is used, expired or unknown: log in again") from None
         await self.codes.finish(used, ending=records.of_forced_end)
         await self._check_validity(session, records)
+        await self._check_provider(session, user, client, records)
         return await self._response(user, session, refresh, nonce=used.spec.nonce)
 
     async def by_refresh(self, context: Context, form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
@@ -99,6 +107,7 @@ class TokenGrants:
             raise OAuthError("invalid_grant", "the provider of this login no longer exists: log in again")
         scope = _narrowed(session.spec.scope, form.scope)
         user = await self._active_user(session.spec.user)
+        await self._check_provider(session, user, client, records)
         log = await records.of_session(session.name, user=user.name, client=client.name)
         try:
             session, next_token = await self.sessions.refresh(session, token, log=log, ending=records.of_forced_end)
@@ -114,6 +123,7 @@ class TokenGrants:
         records = self._records(context)
         session, refresh = await self._begin(user, grant, records)
         await self._check_validity(session, records)
+        await self._check_provider(session, user, client, records)
         return await self._response(user, session, refresh)
 
     async def by_service(self, _context: Context, _form: TokenForm, credentials: OAuthClientCredentials) -> TokenRead:
@@ -154,6 +164,21 @@ class TokenGrants:
             await self.sessions.end(session, log=await records.of_forced_end(session))
             raise OAuthError("invalid_grant", "the user has logged out or changed the password: log in again")
 
+    async def _check_provider(self, session: Session, user: User, client: OAuth2Client, records: TokenAudit) -> None:
+        """End a session of an organization's own provider, and raise OAuthError, if it is not for this client or user.
+
+        The organization may have lost the domain since the login.
+        """
+        organization = session.spec.organization
+        if not accepts_logins_of(client, organization):
+            await self.sessions.end(session, log=await records.of_forced_end(session))
+            raise rejected_login()
+        if organization and not await is_issued_by(self.store, organization, user.spec.subject):
+            await self.sessions.end(session, log=await records.of_forced_end(session))
+            raise OAuthError(
+                "invalid_grant", "the organization of this provider has not proven the domain: log in again"
+            )
+
     async def _active_user(self, name: str) -> User:
         user = await find_active_user(self.store, name)
         if user is None:
@@ -178,7 +203,9 @@ class TokenGrants:
 
     async def _id_token(self, user: User, session: Session, issued: Issued, nonce: str) -> Secret:
         authenticated = session.spec.authenticated or self.clock.now()
-        has_email = "email" in session.spec.scope.split()
+        organization, subject = session.spec.organization, user.spec.subject
+        has_verified_email = not organization or await is_issued_by(self.store, organization, subject)
+        has_email = has_verified_email and "email" in session.spec.scope.split()
         claims = IdClaims(
             iss=self.settings.issuer,
             sub=user.spec.subject,
@@ -194,6 +221,7 @@ class TokenGrants:
             sid=session.name,
             email=user.spec.subject if has_email else "",
             email_verified=has_email,
+            idp=session.spec.provider if organization else "",
         )
         return await self.tokens.sign(claims, ID)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
 from remuda.http.responses import Collection, etag_view
-from remuda.http.schema import Parameters, Wire
+from remuda.http.schema import Id, Parameters, Wire
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.oauth.clients import CLI, check_redirect_uris, load_public_key, redirect_uris_of
 from remuda.identity.tokens.secrets import new_secret, token_hash
@@ -72,6 +72,19 @@ class OAuth2ClientWire(Wire, frozen=True):
         str,
         msgspec.Meta(max_length=8192, description="PEM. The client authenticates with assertions signed by this key."),
     ] = ""
+    is_first_party: Annotated[
+        bool,
+        msgspec.Meta(
+            description="The client is the platform's own: it accepts logins at the provider of every organization."
+        ),
+    ] = False
+    organizations: Annotated[
+        tuple[Id, ...],
+        msgspec.Meta(
+            max_length=1000,
+            description="Organizations whose own providers users may log in at for this client.",
+        ),
+    ] = msgspec.field(default=(), name="organizationIDs")
 
 
 class ClientWrite(Wire, frozen=True):

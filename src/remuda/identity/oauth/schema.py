@@ -118,6 +118,7 @@ class IntrospectionRead(_Snake, frozen=True):
     aud: tuple[str, ...] = ()
     iss: str = ""
     jti: str = ""
+    idp: str = ""
 
 
 class UserinfoForm(_Snake, frozen=True):
@@ -154,6 +155,8 @@ class UserinfoRead(_Snake, frozen=True):
     zoneinfo: str = ""
     locale: str = ""
     updated_at: str = ""
+    idp: str = ""
+    """Provider of an organization at which the user logged in."""
 
 
 class JsonWebKey(_Snake, frozen=True):

@@ -73,12 +73,13 @@ class OAuth:
     async def userinfo(self, token: str) -> UserinfoRead:
         bearer = await self.bearers.identify(token)
         resolved = await self.permissions.of_bearer(bearer, with_groups=False)
-        has_email = bearer.type == "user" and "email" in bearer.scope.split()
+        has_email = bearer.type == "user" and "email" in bearer.scope.split() and bearer.has_verified_email
         return UserinfoRead(
             sub=bearer.subject,
             authz=Authz(acctype=bearer.type, org_ids=resolved.organizations),
             email=bearer.subject if has_email else "",
             email_verified=has_email,
+            idp=bearer.provider,
         )
 
     async def revoke(self, context: Context, form: TokenReferenceForm, authorization: str) -> None:

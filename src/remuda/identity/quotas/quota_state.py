@@ -21,11 +21,9 @@ from remuda.identity.kinds.quotas import (
     QuotaMetadataSpec,
     QuotaSpec,
 )
+from remuda.identity.quotas.schema import MAX_QUANTITY
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRejected, RemudaError, Unavailable
 from remuda.resources.conventions import PROJECT
-
-MAX_QUANTITY = 2**53 - 1
-"""The largest integer that every JSON parser reads exactly."""
 
 
 def used(amount: Amount) -> int:

@@ -23,7 +23,7 @@ from remuda.identity.kinds.quotas import (
 )
 from remuda.identity.quotas import schema
 from remuda.identity.quotas.allocation_state import with_fencing_token
-from remuda.identity.quotas.quota_state import MAX_QUANTITY, Catalogue, limits_of, of_kind, project_totals, used
+from remuda.identity.quotas.quota_state import Catalogue, limits_of, of_kind, project_totals, used
 from remuda.kernel.errors import Invalid, PreconditionFailed
 from remuda.kernel.fields import common_fields
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
@@ -99,8 +99,8 @@ def _check_label(field: str, text: str) -> None:
 def _check_number(field: str, number: int) -> None:
     if number < 0:
         raise Invalid(field, "is negative", remedy="use zero or more")
-    if number > MAX_QUANTITY:
-        raise Invalid(field, "is too large", remedy=f"use at most {MAX_QUANTITY}")
+    if number > schema.MAX_QUANTITY:
+        raise Invalid(field, "is too large", remedy=f"use at most {schema.MAX_QUANTITY}")
 
 
 def stored_limits(requested: schema.QuotasWrite) -> Limits:

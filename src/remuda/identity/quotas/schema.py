@@ -7,9 +7,11 @@ import msgspec
 
 from remuda.http.schema import Id, ListQuery, Parameters, Wire
 from remuda.identity.names import ProjectPath
-from remuda.identity.quotas.quota_state import MAX_QUANTITY
 from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
+
+MAX_QUANTITY = 2**53 - 1
+"""The largest integer that every JSON parser reads exactly."""
 
 _ALLOCATIONS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
 

@@ -1,9 +1,9 @@
 """Access lists: the permissions of a user, service account or service, from stored groups and configured bindings.
 
 A user with bindings in the configuration has the global permissions of the bound roles, and no others. Any other user
-has, in each organization with an active membership, the organization permissions of its groups' roles, and in each
-project that lists one of these groups the project permissions of that group's roles. A service account is the same in
-its one organization. A service has the global permissions of its role.
+has, in each organization with an active membership that the user agreed to, the organization permissions of its groups'
+roles, and in each project that lists one of these groups the project permissions of that group's roles. A service
+account is the same in its one organization. A service has the global permissions of its role.
 
 The cost depends on the subject's own memberships, groups and projects only. An access list comes with the dependencies
 that it was computed from, so that caches know when it is stale.
@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
+from remuda.identity.consent import agreed, domain_of
 from remuda.identity.kinds.factors import LoginProof, meets_policy
-from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.kinds.tenancy import Domain, Organization, Project, domain_id
 from remuda.identity.kinds.users import (
     Group,
     OrganizationUser,
@@ -226,6 +227,14 @@ class _Reads:
         self._dependencies[labelled(kind, key, value)] = None
         return (await self._store.list(kind, labels={key: value})).items
 
+    async def agreed(self, memberships: Sequence[OrganizationUser], email: str) -> Sequence[OrganizationUser]:
+        """Return those that count: of invitations, that depends on the domain of the address and on its owner."""
+        for each in memberships:
+            if each.spec.invited:
+                self._dependencies[named(Domain, domain_id(domain_of(email)))] = None
+                self._dependencies[named(Organization, organization_of(each))] = None
+        return await agreed(self._store, memberships, email)
+
     async def indexed(self, kind: type[ResourceT], index: str, value: str) -> Sequence[ResourceT]:
         self._dependencies[indexed(kind, index, value)] = None
         return (await self._store.list(kind, index=(index, value))).items
@@ -315,11 +324,11 @@ class AccessLists:
 async def _memberships(
     reads: _Reads, user: User, proof: LoginProof
 ) -> tuple[Sequence[OrganizationUser], tuple[str, ...]]:
-    """Return the active memberships, and the organizations of those that are closed to a login with this proof."""
+    """Return the active memberships that the user agreed to, and organizations that are closed to such a login."""
     open_to_login, closed = list[OrganizationUser](), list[str]()
-    for each in sorted(await reads.labelled(OrganizationUser, USER, user.name), key=organization_of):
-        if each.spec.state != "active" or each.is_deleting:
-            continue
+    found = await reads.labelled(OrganizationUser, USER, user.name)
+    active = [each for each in found if each.spec.state == "active" and not each.is_deleting]
+    for each in sorted(await reads.agreed(active, user.spec.subject), key=organization_of):
         organization = await reads.find(Organization, organization_of(each))
         if organization is None:
             continue

@@ -1,7 +1,7 @@
 """Controllers of organizations and projects.
 
 Neither needs any resources, so both are provisioned by the first reconcile and stay so; only an organization whose
-domain another organization owns is not.
+domain another organization has proven is not. A domain that is merely claimed has no effect (`domain_proofs`).
 
 A project is removed when it has no references, which the lifecycle checks by its finalizers, no active allocation, and
 no way to get one. An organization owns everything in it and is removed last. The conditions of both name what they wait
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, Domain, Organization, Project
 from remuda.identity.quotas.writer import ProjectCloser, QuotaWriter
-from remuda.identity.tenancy.domains import claim, domains_of, release
+from remuda.identity.tenancy.domains import domains_of, find_proven, release
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.text import folded
@@ -37,23 +37,21 @@ _RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationController:
-    """Claims the domains of organizations, and describes what blocks their removal."""
+    """Releases the domains that organizations no longer claim, and describes what blocks their removal."""
 
     store: Store
     clock: Clock
 
     async def provision(self, organization: Organization, context: ReconcileContext) -> Outcome[Organization]:
-        """Claim the desired domain, after the release of any other."""
-        desired, owned = organization.spec.domain, await domains_of(self.store, organization)
-        surplus = [domain for domain in owned if domain.spec.domain != desired]
-        if surplus:
-            await release(self.store, surplus[0])
-            context.acted = True
-            context.requeue_after(0)
-        elif desired and not owned:
-            context.acted = await claim(self.store, organization, desired)
-            if not context.acted:
-                return Outcome(Blocked("DomainTaken", f"another organization owns the domain {desired}"), organization)
+        """Release every domain but the claimed one, and report if another organization has proven that."""
+        claimed = organization.spec.domain
+        for domain in await domains_of(self.store, organization):
+            if domain.spec.domain != claimed:
+                await release(self.store, domain)
+                context.acted = True
+        owner = await find_proven(self.store, claimed) if claimed else None
+        if owner is not None and organization_of(owner) != organization.name:
+            return Outcome(Blocked("DomainTaken", f"another organization owns the domain {claimed}"), organization)
         return Outcome(Done(), _with_healthy(organization, self.clock))
 
     async def deprovision(self, organization: Organization, context: ReconcileContext) -> Result:  # noqa: ARG002  the signature of a step

@@ -7,10 +7,12 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import ListQuery
 from remuda.identity.names import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, ProjectPath, permission
 from remuda.identity.tenancy import schema
+from remuda.identity.tenancy.domains import Domains
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW, PROVIDER_VIEW
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
 from remuda.resources.schema import OrganizationPath
 
+_DOMAIN = f"{ORGANIZATION}/domain"
 _REFERENCE = f"{PROJECT}/references/{{reference}}"
 
 ROUTES: list[AnyRoute] = [
@@ -37,6 +39,46 @@ ROUTES: list[AnyRoute] = [
             "create": {"scope": "everywhere", "errors": ()},
             "delete": {"scope": "everywhere"},
         },
+    ),
+    Route(
+        method="GET",
+        path=_DOMAIN,
+        name="get_domain",
+        summary="Read the domain that an organization claims, and the DNS record that proves it",
+        scope="organization",
+        permission=permission("organizations", "read"),
+        path_type=OrganizationPath,
+        response_type=schema.DomainRead,
+        errors=(404,),
+        service=Domains,
+        calls=Domains.get,
+    ),
+    Route(
+        method="PUT",
+        path=f"{_DOMAIN}/approval",
+        name="approve_domain",
+        summary="Approve the domain that an organization claims, so that it needs no DNS record",
+        scope="everywhere",
+        permission=permission("organizations", "update"),
+        path_type=OrganizationPath,
+        body_type=schema.DomainApproval,
+        response_type=schema.DomainRead,
+        errors=(404,),
+        service=Domains,
+        calls=Domains.approve,
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_DOMAIN}/approval",
+        name="withdraw_domain_approval",
+        summary="Withdraw the approval of a domain, which then needs its DNS record",
+        scope="everywhere",
+        permission=permission("organizations", "update"),
+        path_type=OrganizationPath,
+        success=204,
+        errors=(404,),
+        service=Domains,
+        calls=Domains.withdraw,
     ),
     Route(
         method="GET",

@@ -1,5 +1,6 @@
 """Schemas of organizations, projects and OAuth2 providers."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -28,7 +29,8 @@ class OrganizationSpecWire(Wire, frozen=True):
         str,
         msgspec.Meta(
             max_length=253,
-            description="Users with an address here log in at the provider. Required for the type domain.",
+            description="Users with an address here log in at the provider, once the domain is proven. Required for "
+            "the type domain.",
             extra_json_schema={"format": "hostname"},
         ),
     ] = ""
@@ -64,6 +66,34 @@ class OrganizationRead(Wire, frozen=True):
 
     metadata: MetadataRead
     spec: OrganizationSpecWire
+
+
+class TxtRecord(Wire, frozen=True):
+    """DNS record that proves the claim of a domain."""
+
+    name: str
+    type: Literal["TXT"]
+    value: str
+
+
+class DomainRead(Wire, frozen=True, omit_defaults=False):
+    """Domain that an organization claims. It has no effect until it is proven."""
+
+    domain: str
+    is_proven: bool
+    proof: Annotated[
+        Literal["dns", "administrator"] | None,
+        msgspec.Meta(description="How it was proven: by the record, or by a platform administrator."),
+    ]
+    proven_time: datetime | None
+    record: Annotated[TxtRecord, msgspec.Meta(description="Record to publish.")]
+    message: Annotated[str, msgspec.Meta(description="Result of the last lookup of the record.")]
+
+
+class DomainApproval(Wire, frozen=True):
+    """Word of a platform administrator that an organization owns the domain that it claims."""
+
+    domain: Annotated[str, msgspec.Meta(min_length=1, max_length=253, description="Domain that it claims.")]
 
 
 class ProjectSpecWire(Wire, frozen=True):

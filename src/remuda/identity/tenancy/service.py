@@ -1,8 +1,8 @@
 """Services of organizations, projects and OAuth2 providers, and of the version.
 
 A caller who may read organizations everywhere sees all of them. Other callers see those that they belong to: a user by
-its memberships, suspended ones included, a service account by its own organization. A user whom the identity provider
-of one organization authenticated sees no other organization.
+the memberships that it agreed to, suspended ones included, a service account by its own organization. A user whom the
+identity provider of one organization authenticated sees no other organization.
 
 Other services protect a project from deletion by references, which are finalizers of the project. OAuth2 providers
 belong to the whole system, and every caller may read those, or to an organization. A provider's secret can be written
@@ -23,9 +23,10 @@ from remuda.access.checks import (
 from remuda.access.principal import Context, Permission, Principal, Verb
 from remuda.http.pagination import Cursors
 from remuda.http.responses import Collection, Rendered, without_etags
+from remuda.identity.consent import agreed_memberships, owner_of_domain
 from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, ORGANIZATION, PROJECT, Organization, Project
-from remuda.identity.kinds.users import Group, OrganizationUser, user_id
+from remuda.identity.kinds.users import Group, user_id
 from remuda.identity.lookups import find_active_user
 from remuda.identity.names import permission
 from remuda.identity.tenancy import rules, schema
@@ -34,7 +35,7 @@ from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
-from remuda.resources.conventions import USER, organization_of
+from remuda.resources.conventions import organization_of
 from remuda.resources.crud import find_in, get_in
 from remuda.resources.metadata import check_tags
 from remuda.resources.service import OrganizationResourceService, ResourceService
@@ -128,8 +129,7 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
         return user.name
 
     async def _memberships(self, user: str) -> frozenset[str]:
-        page = await self.store.list(OrganizationUser, labels={USER: user})
-        return frozenset(organization_of(membership) for membership in page.items)
+        return frozenset(organization_of(membership) for membership in await agreed_memberships(self.store, user))
 
     async def _check(self, organization: str, body: schema.OrganizationWrite) -> None:
         """Raise Invalid for an invalid request. The controller ensures one owner of a domain; this reports it early."""
@@ -149,8 +149,9 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
             )
 
     async def _check_domain(self, organization: str, domain: str) -> None:
-        others = (await self.store.list(Organization, index=("domain", domain))).items
-        if any(other.name != organization and not other.is_deleting for other in others):
+        """Raise Invalid for a domain that another organization has proven. Any number of them may claim it."""
+        owner = await owner_of_domain(self.store, domain)
+        if owner is not None and owner.name != organization:
             raise Invalid(
                 "spec.domain", "belongs to another organization", remedy="choose another, or release it there"
             )

@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from remuda.identity.consent import domain_of, is_issued_by
 from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.tenancy import Domain, Organization, domain_id
 from remuda.identity.kinds.tokens import Session, SigningKey
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.lookups import find_active_user
@@ -48,6 +50,11 @@ class Bearer:
     """Scope requested at the login."""
     organization: str = ""
     """The only organization in which it has permissions, if its provider authenticated the user."""
+    provider: str = ""
+    """That provider."""
+    has_verified_email: bool = True
+    """Whether we may assert the address: after a login at an organization's provider, only while the organization has
+    proven the domain."""
     proof: LoginProof = "password"
     """Proof of the user's login. An operator's token counts as one with a second factor, since an operator on the
     machine could read and write everything anyway."""
@@ -108,6 +115,11 @@ class Bearers:
         user = await find_active_user(self.store, claims.uid)
         if user is None:
             raise Unauthenticated("user identity not found or inactive")
+        organization = session.spec.organization if session else ""
+        has_verified_email, domain = True, tuple[Dependency, ...]()
+        if organization:
+            has_verified_email = await is_issued_by(self.store, organization, user.spec.subject)
+            domain = (named(Organization, organization), named(Domain, domain_id(domain_of(user.spec.subject))))
         return Bearer(
             subject=claims.sub,
             type="user",
@@ -115,10 +127,18 @@ class Bearers:
             claims=claims,
             user=user,
             scope=claims.sco,
-            organization=session.spec.organization if session else "",
+            organization=organization,
+            provider=session.spec.provider if session and organization else "",
+            has_verified_email=has_verified_email,
             proof=session.spec.proof if session else "factor",
             operator=claims.act,
-            dependencies=(*_always(claims), named(Session, claims.sid), OAuth2Provider, named(User, claims.uid)),
+            dependencies=(
+                *_always(claims),
+                named(Session, claims.sid),
+                OAuth2Provider,
+                named(User, claims.uid),
+                *domain,
+            ),
         )
 
 

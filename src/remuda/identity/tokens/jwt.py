@@ -60,6 +60,8 @@ class Claims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
     """Requested scope (`fed`)."""
     act: str = ""
     """Operator who requested it (`op`)."""
+    idp: str = ""
+    """Provider of an organization at which the user logged in (`fed`)."""
 
 
 class IdClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,6 +78,8 @@ class IdClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
     sid: str = ""
     email: str = ""
     email_verified: bool = False
+    idp: str = ""
+    """Provider of an organization at which the user logged in."""
 
 
 class PassportClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,6 +97,8 @@ class PassportClaims(RegisteredClaims, frozen=True, kw_only=True, omit_defaults=
     email: str = ""
     org_id: str = ""
     project_id: str = ""
+    idp: str = ""
+    """Provider of an organization at which the user logged in."""
 
 
 ClaimsT = TypeVar("ClaimsT", bound=RegisteredClaims)

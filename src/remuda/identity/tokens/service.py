@@ -114,6 +114,7 @@ class Tokens:
             "uid": user.name,
             "oid": spec.organization,
             "sco": spec.scope,
+            "idp": spec.provider if spec.organization else "",
         }
         return await self._issue("fed", user.spec.subject, expires, **details)
 

@@ -139,17 +139,29 @@ def new_user(subject: str, tags: Sequence[Tag], by: Principal, *, creators: Sequ
 
 
 def new_membership(
-    organization: Organization, subject: str, state: UserState, by: Principal, *, lock: OperationLock | None = None
+    organization: Organization,
+    subject: str,
+    state: UserState,
+    by: Principal,
+    *,
+    invited: bool,
+    lock: OperationLock | None = None,
 ) -> OrganizationUser:
+    """Return a new membership, to which the person has yet to agree if it is an invitation."""
     where = {ORGANIZATION_LABEL: organization.name, USER: user_id(subject)}
     metadata = new_metadata(membership_of(organization.name, subject), _NAMELESS, by, labels=where)
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, lock=lock))
+    return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, invited=invited, lock=lock))
 
 
 def updated_membership(membership: OrganizationUser, state: UserState, by: str, now: datetime) -> OrganizationUser:
     metadata = changed_metadata(membership.metadata, _NAMELESS, by, now)
     return replace(membership, metadata=metadata, spec=replace(membership.spec, state=state))
+
+
+def confirmed_membership(membership: OrganizationUser) -> OrganizationUser:
+    """Return a membership that counts without the person's consent, because a platform administrator wrote it."""
+    return replace(membership, spec=replace(membership.spec, invited=False))
 
 
 def new_account(
@@ -202,6 +214,7 @@ def locked_by(found: LockedT, operation: str) -> LockedT:
         annotations=dict(found.metadata.annotations),
         tags=found.spec.tags,
         state=found.spec.state if isinstance(found, OrganizationUser) else "active",
+        invited=isinstance(found, OrganizationUser) and found.spec.invited,
     )
     return replace(found, spec=replace(found.spec, lock=OperationLock(operation=operation, previous=previous)))
 
@@ -212,7 +225,7 @@ def restored(found: LockedT, previous: PreviousMembership) -> LockedT:
     metadata = replace(found.metadata, labels=labelled, annotations=previous.annotations)
     spec = replace(found.spec, tags=previous.tags, lock=None)
     if isinstance(spec, OrganizationUserSpec):
-        spec = replace(spec, state=previous.state)
+        spec = replace(spec, state=previous.state, invited=previous.invited)
     return replace(found, metadata=metadata, spec=spec)
 
 
@@ -221,14 +234,15 @@ def last_active(user: User) -> datetime | None:
     return max((each.last_authentication for each in user.spec.sessions if each.last_authentication), default=None)
 
 
-def read_user(membership: OrganizationUser, user: User, groups: Sequence[str]) -> UserRead:
+def read_user(membership: OrganizationUser, user: User, groups: Sequence[str], *, has_agreed: bool) -> UserRead:
     """Return the response for a user of an organization. It has no name, and its tags are not shown."""
+    is_shown = has_agreed and membership.spec.state == "active"
     labelled = replace(membership.metadata, labels={NAME: UNNAMED} | dict(membership.metadata.labels))
     return UserRead(
         metadata=read_organization_metadata(labelled),
         spec=UserSpecWire(subject=user.spec.subject, state=membership.spec.state, group_ids=tuple(groups)),
-        # Any address can be added to an organization, which may see logins of active members only.
-        status=UserStatus(last_active=last_active(user) if membership.spec.state == "active" else None),
+        # Any address can be added to an organization, which sees logins only of active members who have agreed.
+        status=UserStatus(last_active=last_active(user) if is_shown else None),
     )
 
 

@@ -4,7 +4,7 @@ Deleting one is a single write, and not an operation: an unknown id in a group g
 it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -78,6 +78,8 @@ class UserInput(MemberInput, frozen=True, kw_only=True, omit_defaults=True):
 
     state: UserState
     tags: tuple[Tag, ...] = ()
+    is_invitation: bool = True
+    """The requester cannot speak for the person, who has yet to agree."""
 
 
 class AccountInput(MemberInput, frozen=True, kw_only=True, omit_defaults=True):
@@ -114,13 +116,18 @@ async def _create_membership(ports: UserPorts, work: Work[UserInput]) -> None:
     """Create the membership. An existing one keeps its state."""
     store, requested = ports.store, work.input
     organization = await store.get(Organization, requested.member.organization)
-    lock = OperationLock(operation=work.id)
-    requester = requested.requester.principal
-    new = rules.new_membership(organization, requested.member.subject, requested.state, requester, lock=lock)
+    new = rules.new_membership(
+        organization,
+        requested.member.subject,
+        requested.state,
+        requested.requester.principal,
+        invited=requested.is_invitation,
+        lock=OperationLock(operation=work.id),
+    )
     try:
         membership = await store.create(new)
     except AlreadyExists:
-        membership = await lock_and_change(store, OrganizationUser, new.name, work.id)
+        membership = await lock_and_change(store, OrganizationUser, new.name, work.id, _agreement(requested))
     except ReferenceRejected:
         raise Unavailable("The user is being deleted: try again.") from None
     ports.results.memberships.put(work.id, membership)
@@ -130,10 +137,16 @@ async def _update_membership(ports: UserPorts, work: Work[UserInput]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
-        return rules.updated_membership(found, requested.state, requested.requester.subject, now)
+        updated = rules.updated_membership(found, requested.state, requested.requester.subject, now)
+        return _agreement(requested)(updated)
 
     membership = await lock_and_change(ports.store, OrganizationUser, requested.member.id, work.id, change)
     ports.results.memberships.put(work.id, membership)
+
+
+def _agreement(requested: UserInput) -> Callable[[OrganizationUser], OrganizationUser]:
+    """Return what a request makes of the consent to an existing membership: it never withdraws it."""
+    return (lambda found: found) if requested.is_invitation else rules.confirmed_membership
 
 
 async def _restore_membership(ports: UserPorts, work: Work[UserInput]) -> None:

@@ -15,8 +15,9 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from remuda.access.checks import require_in_organization
-from remuda.access.principal import Context, Principal, requester_of
+from remuda.access.principal import Context, Principal, Verb, requester_of
 from remuda.http.pagination import SLICE
+from remuda.identity.consent import is_agreed
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.names import permission
@@ -103,7 +104,11 @@ USERS = "users"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """Service of the users of organizations."""
+    """Service of the users of organizations.
+
+    A caller who may write the users of every organization speaks for the person. A membership that another caller
+    creates is an invitation, which counts from the time the person agrees (`remuda.identity.consent`).
+    """
 
     store: Store
     changes: MemberOperations
@@ -122,7 +127,7 @@ class Users:
             user = await find(self.store, User, membership.metadata.labels[USER])
             if user is None:
                 continue
-            found.append(rules.read_user(membership, user, groups.get(membership.name, ())))
+            found.append(await self._read(membership, user, groups.get(membership.name, ())))
         return sorted(found, key=lambda user: user.spec.subject)
 
     async def create(self, context: Context, organization: str, body: UserWrite) -> UserRead:
@@ -132,7 +137,7 @@ class Users:
         subject = rules.email_address(body.spec.subject)
         tags = own_tags(_tags(body), context.principal)
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
-        work = _user_input(context, member, body, tags)
+        work = _user_input(context, "create", member, body, tags)
         return await self._response(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
     async def update(self, context: Context, organization: str, user: str, body: UserWrite) -> UserRead:
@@ -141,7 +146,7 @@ class Users:
         membership, found = await self._user(organization, user)
         replaced_tags(found.spec.tags, _tags(body), context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
-        work = _user_input(context, member, body)
+        work = _user_input(context, "update", member, body)
         return await self._response(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
@@ -155,12 +160,16 @@ class Users:
         written = self.results.memberships.pop(done)
         if written is not None:
             user = await self.store.get(User, written.metadata.labels[USER])
-            return rules.read_user(written, user, sorted(work.groups))
+            return await self._read(written, user, sorted(work.groups))
         try:
             membership, user = await self._user(work.member.organization, work.member.id)
         except NotFound:
             raise ResponseNotStored from None
-        return rules.read_user(membership, user, await groups_of(self.store, work.member))
+        return await self._read(membership, user, await groups_of(self.store, work.member))
+
+    async def _read(self, membership: OrganizationUser, user: User, groups: Sequence[str]) -> UserRead:
+        has_agreed = await is_agreed(self.store, membership, user.spec.subject)
+        return rules.read_user(membership, user, groups, has_agreed=has_agreed)
 
     async def _user(self, organization: str, user: str) -> tuple[OrganizationUser, User]:
         membership = await self._membership(organization, user)
@@ -297,13 +306,16 @@ async def _groups_by_member(
     return groups
 
 
-def _user_input(context: Context, member: Member, requested: UserWrite, tags: tuple[Tag, ...] = ()) -> UserInput:
+def _user_input(
+    context: Context, verb: Verb, member: Member, requested: UserWrite, tags: tuple[Tag, ...] = ()
+) -> UserInput:
     return UserInput(
         member=member,
         requester=requester_of(context.principal),
         groups=each_once(requested.spec.group_ids),
         state=requested.spec.state,
         tags=tags,
+        is_invitation=permission(USERS, verb) not in context.principal.access.everywhere,
     )
 
 

@@ -16,7 +16,7 @@ from remuda.kernel.errors import Invalid
 from remuda.providers.contract.common import Handle, storage_name
 from remuda.quota.lifecycle import payer_of
 from remuda.quota.lock import fencing_token
-from remuda.quota.ports import Charge, ProjectRef, new_charge
+from remuda.quota.ports import MAX_AMOUNT, Charge, ProjectRef, new_charge
 from remuda.region.filestorage import schema
 from remuda.region.kinds.common import GIB, IpRange, gib_of
 from remuda.region.kinds.filestorage import (
@@ -46,7 +46,7 @@ from remuda.resources.schema import Provisioning
 SYSTEM_DEFAULT = "system-default"
 """The reserved name of the policy of the default protection."""
 
-_MAX_GIB = (1 << 63) // GIB - 1
+_MAX_GIB = MAX_AMOUNT // GIB  # the quota is in bytes
 
 _SCHEDULES = {
     "hourly": (set(), "hourly snapshot policies must not define timeOfDay, dayOfWeek, or dayOfMonth"),

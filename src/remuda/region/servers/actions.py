@@ -4,6 +4,8 @@ An action is sent to the server that the object has now, which may be a replacem
 the provider, so that the next reader of the object sees the effect.
 """
 
+from collections.abc import Awaitable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,7 +13,8 @@ from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
-from remuda.providers.contract.common import Handle
+from remuda.providers.contract.common import Handle, WrongState
+from remuda.providers.contract.servers import CloudServers, CloudServerState
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, require
 from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import read_image, snapshot_of
@@ -41,17 +44,19 @@ class ServerActions:
     counts: ImageCounts
 
     async def start(self, context: Context, server: str) -> None:
+        """Start a server. One that runs already is no error."""
         found, cloud, handle = await self._target(context, server)
-        await map_server_errors(
-            require(cloud.provider.servers).start_server(handle), "server cannot be started in its current state"
-        )
+        servers = require(cloud.provider.servers)
+        call = _unless_in_state(servers, handle, servers.start_server(handle), {"running"})
+        await map_server_errors(call, "server cannot be started in its current state")
         await self._refresh_status(found)
 
     async def stop(self, context: Context, server: str) -> None:
+        """Stop a server. One that is stopped already is no error."""
         found, cloud, handle = await self._target(context, server)
-        await map_server_errors(
-            require(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state"
-        )
+        servers = require(cloud.provider.servers)
+        call = _unless_in_state(servers, handle, servers.stop_server(handle), {"stopping", "stopped"})
+        await map_server_errors(call, "server cannot be stopped in its current state")
         await self._refresh_status(found)
 
     async def soft_reboot(self, context: Context, server: str) -> None:
@@ -131,6 +136,18 @@ class ServerActions:
         identity = await self.store.get(Identity, identity_of(server))
         replacement = server.status.replacement
         return await self.providers.get(region_of(server)), server_handle(server, identity, replacement.started)
+
+
+async def _unless_in_state(
+    servers: CloudServers, handle: Handle, call: Awaitable[None], states: AbstractSet[CloudServerState]
+) -> None:
+    """Await an action; it is no error that the server is in one of these states already."""
+    try:
+        await call
+    except WrongState:
+        found = await servers.find_server(handle)
+        if found is None or found.state not in states:
+            raise
 
 
 async def _get_snapshot(images: CloudImages, image: str) -> CloudImage:

@@ -15,6 +15,8 @@ _ORGANIZATIONS = "/api/v1/organizations"
 _ORGANIZATION = _ORGANIZATIONS + "/{organizationID}"
 _PROJECTS = _ORGANIZATION + "/projects"
 _PROJECT = _PROJECTS + "/{projectID}"
+DOMAIN = _ORGANIZATION + "/domain"
+"""Path of the domain that an organization claims."""
 _REFERENCE = _PROJECT + "/references/{reference}"
 _PROVIDERS = _ORGANIZATION + "/oauth2providers"
 _PROVIDER = _PROVIDERS + "/{providerID}"
@@ -39,6 +41,15 @@ def _named(values: Values, **spec: Any) -> Any:
 
 def _organization(values: Values) -> Any:
     return _named(values, organizationType="adhoc")
+
+
+def _domain(values: Values) -> Any:
+    return {"domain": claimed_domain(values["organizationID"])}
+
+
+def claimed_domain(organization: str) -> str:
+    """Return the domain that an organization of the matrix claims."""
+    return f"{organization}.example.com"
 
 
 def _project(values: Values) -> Any:
@@ -115,6 +126,9 @@ TENANCY = (
     _row("GET", _ORGANIZATION, "get_organization", "organizations", "read"),
     _row("PUT", _ORGANIZATION, "update_organization", "organizations", "update", body=_organization),
     _row("DELETE", _ORGANIZATION, "delete_organization", "organizations", "delete", "everywhere", success=202),
+    _row("GET", DOMAIN, "get_domain", "organizations", "read"),
+    _row("PUT", f"{DOMAIN}/approval", "approve_domain", "organizations", "update", "everywhere", body=_domain),
+    _row("DELETE", f"{DOMAIN}/approval", "withdraw_domain_approval", "organizations", "update", "everywhere", success=204),
     _row("GET", "/api/v1/projects", "list_all_projects", "projects", "read", "everywhere"),
     _row("GET", _PROJECTS, "list_projects", "projects", "read", "project"),
     _row("POST", _PROJECTS, "create_project", "projects", "create", success=202, body=_project),
@@ -202,6 +216,8 @@ PUBLIC = (
     _open("GET", f"{_OAUTH}/device", "show_device", "public"),
     _open("POST", f"{_OAUTH}/device", "connect_device", "public", is_form=True, success=400, body=_fields(user_code="of nobody")),
     _open("GET", f"{_OAUTH}/account", "show_account", "public"),
+    _open("GET", f"{_OAUTH}/invitations", "show_invitations", "public"),
+    _open("POST", f"{_OAUTH}/invitations", "decide_invitations", "public", is_form=True, success=400, body=_fields(state="nonsense")),
     _open("POST", f"{_OAUTH}/account", "change_account", "public", is_form=True, success=400, body=_fields(state="nonsense")),
     _open("GET", f"{_OAUTH}/password", "show_password", "public"),
     _open("POST", f"{_OAUTH}/password", "choose_password", "public", is_form=True, success=400, body=_fields(link="nonsense")),

@@ -6,16 +6,21 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from remuda.identity.app import TABLE
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.operator_requests import seal_request
 from remuda.identity.operator_tokens import new_request
+from remuda.identity.tenancy.domains import domains_of, prove, release
 from remuda.kernel.randomness import SystemRandomness
+from remuda.resources.crud import find
 from tests.kit.asgi.reference import response_contract
 from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment, expect
 from tests.kit.identity.launch import running, serving
 from tests.kit.proofs.authorization.identity_callers import CALLERS
 from tests.kit.proofs.authorization.identity_credentials import IdentityCredentials, furnish, subject_of
-from tests.kit.proofs.authorization.identity_operations import ROWS
+from tests.kit.proofs.authorization.identity_operations import DOMAIN, ROWS, claimed_domain
 from tests.kit.proofs.authorization.identity_rule import SPARE, SPARE_ORGANIZATION
 from tests.kit.proofs.authorization.matrix import ABSENT, HOME, Caller, Row, Scope, Target
 from tests.kit.proofs.authorization.service_methods import ServiceMethodTransport
@@ -55,6 +60,8 @@ class IdentitySubject:
             values |= {"organizationID": named.organization, "projectID": named.project}
             if row.operation == "update_project":
                 values["groups"] = " ".join(self.credentials.groups.get(named, ()))
+            if row.path.startswith(DOMAIN):
+                await self._claim(named.organization, is_approved=row.operation == "withdraw_domain_approval")
         if row.thing:
             values[row.thing] = ABSENT if target.holder is None else await self._find(row.thing, target.holder)
             values["owner"] = self._owners.get(values[row.thing], "nobody")
@@ -87,6 +94,20 @@ class IdentitySubject:
         if scope == SPARE_ORGANIZATION:
             return Scope(await self.identity.organization(), ABSENT)
         return scope
+
+    async def _claim(self, organization: str, *, is_approved: bool) -> None:
+        """Let an organization claim a domain, which is approved or not. One that is not there claims nothing."""
+        store, domain = self.identity.store, claimed_domain(organization)
+        found = await find(store, Organization, organization)
+        if found is None:
+            return
+        if found.spec.domain != domain:
+            found = await store.update(replace(found, spec=replace(found.spec, domain=domain)))
+        if is_approved:
+            await prove(store, found, domain, "administrator", now=self.identity.clock.now())
+        else:
+            for each in await domains_of(store, found):
+                await release(store, each)
 
     async def _find(self, thing: str, scope: Scope) -> str:
         if (thing, scope) not in self._things:
