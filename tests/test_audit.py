@@ -106,6 +106,13 @@ def test_m27_a_database_that_cannot_be_reached_is_no_pass(tmp_path: Path, capsys
     assert not any("PASSED" in line for line in lines)
 
 
+def test_a_package_that_is_locked_twice_is_no_silent_gap(tmp_path: Path) -> None:
+    path = tmp_path / "some.lock"
+    path.write_text("one==1.0 ; os_name == 'nt'\none==2.0 ; os_name != 'nt'\n")
+    with pytest.raises(ValueError, match="one is locked in two versions"):
+        pins_of([path])
+
+
 def test_every_pin_of_both_locks_is_audited() -> None:
     names = {
         canonicalize_name(found)

@@ -70,7 +70,13 @@ class Audit:
 
 
 def pins_of(files: Iterable[Path]) -> Mapping[str, str]:
-    return {name.lower(): version for path in files for name, version in _PIN.findall(path.read_text())}
+    """Return the versions by package; raise ValueError for a package with two, of which one would not be checked."""
+    pins: dict[str, str] = {}
+    for path in files:
+        for name, version in _PIN.findall(path.read_text()):
+            if pins.setdefault(name.lower(), version) != version:
+                raise ValueError(f"{name} is locked in two versions: lock one of them")
+    return pins
 
 
 def audited(pins: Mapping[str, str], services: Sequence[str], osv_url: str = "") -> Audit:

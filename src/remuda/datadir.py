@@ -38,7 +38,7 @@ class _Process(msgspec.Struct, frozen=True):
     url: str
     pid: int
     certificate: str = ""
-    """Path of the certificate that the process shows; empty without TLS."""
+    """The certificate that the process shows, as PEM; empty without TLS."""
     is_insecure: bool = False
     """Whether clients on other machines use it without TLS."""
     metrics: str = ""
@@ -129,22 +129,29 @@ class DataDirectory:
 
     @contextmanager
     def announced(
-        self, url: str, pid: int, *, certificate: Path | None = None, is_insecure: bool = False, metrics: str = ""
+        self, url: str, pid: int, *, certificate: str = "", is_insecure: bool = False, metrics: str = ""
     ) -> Iterator[None]:
         """Write the addresses of the process and its metrics, for as long as the block runs."""
-        try:
-            shown = "" if certificate is None else str(certificate.resolve())
-            found = _Process(url=url, pid=pid, certificate=shown, is_insecure=is_insecure, metrics=metrics)
-            write_private(self._process, msgspec.json.encode(found))
-        except OSError as error:
-            cause = error.strerror or str(error)
-            problem = f"{self._process} cannot be written ({cause})"
-            raise Invalid("--data", problem, remedy="check the directory and its permissions") from None
+        self._announce(_Process(url=url, pid=pid, certificate=certificate, is_insecure=is_insecure, metrics=metrics))
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
                 self._process.unlink()
+
+    def announce_certificate(self, certificate: str) -> None:
+        """Write that the process shows another certificate (PEM) from now on."""
+        process = self._running()
+        if process is not None:
+            self._announce(msgspec.structs.replace(process, certificate=certificate))
+
+    def _announce(self, process: _Process) -> None:
+        try:
+            write_private(self._process, msgspec.json.encode(process))
+        except OSError as error:
+            cause = error.strerror or str(error)
+            problem = f"{self._process} cannot be written ({cause})"
+            raise Invalid("--data", problem, remedy="check the directory and its permissions") from None
 
     def running_at(self) -> str | None:
         """Return the address of the process that uses this directory, if there is one."""
@@ -154,12 +161,7 @@ class DataDirectory:
     def certificate_of_process(self) -> str:
         """Return the certificate that the process shows to clients, as PEM; empty without TLS or a process."""
         process = self._running()
-        if process is None or not process.certificate:
-            return ""
-        try:
-            return Path(process.certificate).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError):
-            return ""
+        return "" if process is None else process.certificate
 
     def is_process_insecure(self) -> bool:
         """Tell whether clients on other machines use the process without TLS."""

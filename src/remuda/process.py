@@ -295,7 +295,10 @@ def _server(
 
 async def _watch_certificates(ports: ProcessPorts, settings: Settings, tls: ServerTls | None) -> None:
     """Renew a self-signed certificate in time, and load certificates again when their files change."""
-    watched = [] if tls is None else [WatchedFiles(tls.files.paths, tls.reload, what="certificate of the server")]
+    watched = []
+    if tls is not None:
+        reload = functools.partial(_reload, tls, ports.data)
+        watched.append(WatchedFiles(tls.files.paths, reload, what="certificate of the server"))
     authorities, path = settings.client_authorities, settings.client_ca_file
     if authorities is not None and path is not None:
         load = functools.partial(_replace, authorities, path)
@@ -305,6 +308,11 @@ async def _watch_certificates(ports: ProcessPorts, settings: Settings, tls: Serv
         _prepare_certificate(settings.tls, ports.clock, ports.randomness)
         for each in watched:
             each.check()
+
+
+def _reload(tls: ServerTls, data: DataDirectory) -> None:
+    tls.reload()
+    data.announce_certificate(tls.certificate)
 
 
 def _replace(authorities: ClientAuthorities, path: Path) -> None:
@@ -362,7 +370,7 @@ def _listening(settings: Settings) -> Iterator[_Listeners]:
 
 def _announced(data: DataDirectory, settings: Settings, listeners: _Listeners) -> AbstractContextManager[None]:
     metrics = "" if listeners.metrics is None else f"http://{listeners.metrics.address.reachable}{METRICS_PATH}"
-    certificate = None if listeners.tls is None else listeners.tls.files.certificate
+    certificate = "" if listeners.tls is None else listeners.tls.certificate
     return data.announced(
         listeners.url,
         os.getpid(),

@@ -198,7 +198,11 @@ class ServiceApp(ABC, Generic[PortsT, ServicesT]):
         self.operations = operations_of(ports, self.sagas())
         self.services = self.build_services()
         self.watches = WatchPorts(
-            clock=ports.clock, closing=ports.closing, heartbeat_s=self.heartbeat_s, slots=ports.watch_slots
+            clock=ports.clock,
+            closing=ports.closing,
+            heartbeat_s=self.heartbeat_s,
+            access_version=authenticator.access_version,
+            slots=ports.watch_slots,
         )
         prepared = api_ports(ports, authenticator, self.watches, url=url, owners=self.owners())
         self.api = Api(self.table, self.services, prepared)

@@ -10,6 +10,15 @@ NEED_A_BROWSER = {
     "GET /oidc/callback",
     "POST /oauth2/v2/account",
     "POST /oauth2/v2/device",
+    "POST /oauth2/v2/enrolment",
+    "POST /oauth2/v2/factors",
+    "POST /oauth2/v2/factors/recovery-codes",
+    "POST /oauth2/v2/factors/removal",
+    "POST /oauth2/v2/invitations",
+    "POST /oauth2/v2/login/completion",
+    "POST /oauth2/v2/login/continue",
+    "POST /oauth2/v2/login/factor",
+    "POST /oauth2/v2/login/password",
     "POST /oauth2/v2/password",
 }
 """What only goes well with a page, a link or a provider that somebody was at before: `tests/identity` goes there."""

@@ -177,6 +177,7 @@ def test_a_certificate_is_read_in_the_forms_in_which_proxies_send_it(sent: str) 
         f"{PEM},{PEM}",
         f"x{PEM}",
         PEM * 3,
+        "%" * 50_000,
         PEM.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
         authority().own.key_pem,
     ],

@@ -133,6 +133,7 @@ async def test_an_application_that_fails_is_answered_500_or_broken_off() -> None
             await cycle_on(wire).run(app)
         assert wire.is_closed
         assert expected in wire.writes[0]
+        assert DATE in wire.writes[0], "what all responses have is in this one, too"
         assert not any(each.endswith(b"0\r\n\r\n") and b"chunked" in each for each in wire.writes)
         assert [line["event"] for line in lines] == ["application failed"]
 

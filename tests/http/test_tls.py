@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
+import socket
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -260,6 +262,34 @@ def test_a_stop_finishes_requests_and_ends_handshakes(run: Callable[[Scenario], 
             assert one.server.connections == 0
 
     run(scenario)
+
+
+def test_without_descriptors_clients_wait_and_are_accepted_later(run: Callable[[Scenario], None]) -> None:
+    async def scenario(folder: Path) -> None:
+        async with serving(tls=ServerTls(server_files(folder))) as one:
+            assert status_of(await get(one, "/")) == 200, "what is loaded once needs a descriptor"
+            client = socket.create_connection((one.address.host, one.address.port))
+            with few_descriptors(), capture_logs() as logs:
+                await until(lambda: [each["event"] for each in logs] == ["no connection accepted"])
+            reader, writer = await asyncio.open_connection(
+                sock=client, ssl=client_context(), server_hostname=one.address.host
+            )
+            writer.write(request("/", "Connection: close"))
+            assert status_of(await reader.read()) == 200
+            writer.close()
+
+    run(scenario)
+
+
+@contextlib.contextmanager
+def few_descriptors() -> Iterator[None]:
+    """Let this process open no file while the block runs."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_files_that_cannot_be_used_are_told_by_name(tmp_path: Path) -> None:

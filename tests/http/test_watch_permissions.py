@@ -108,6 +108,24 @@ async def test_nothing_is_told_once_the_permissions_are_gone(world: World) -> No
 
 
 @options(seeds=3)
+async def test_m27_a_busy_stream_shows_nothing_after_a_change_of_permissions(world: World) -> None:
+    store, permissions, changes = open_simulated(world, REGISTRY), PermissionSet(), [0]
+    ports = WatchPorts(clock=world.clock, access_version=lambda: changes[0])
+    try:
+        async with watching(herd(store), permissions=permissions, ports=ports) as reader:
+            await reader.next()
+            for number in range(20):
+                await store.create(horse(f"h-{number}"))
+                assert (await reader.next()).type == "added"
+            assert permissions.asked == 1, "while nothing changes, it is checked once a second"
+            permissions.error, changes[0] = Unauthenticated("user is suspended"), 1
+            await store.create(horse("secret"))
+            assert [event.type for event in await reader.rest()] == ["end"]
+    finally:
+        await store.close()
+
+
+@options(seeds=3)
 async def test_an_idle_stream_lives_by_heartbeats_and_asks_for_its_permissions_at_each(world: World) -> None:
     store, permissions = open_simulated(world, REGISTRY), PermissionSet()
     try:

@@ -32,6 +32,7 @@ from tests.kit.identity.second_factor import (
     with_passkey,
 )
 from tests.kit.identity.software_authenticator import SecurityKey, app_code
+from tests.kit.store.disguises import disguises
 
 ACME = "c0000000-0000-4000-8000-000000000003"
 PROVIDER = "d1111111-0000-4000-8000-000000000001"
@@ -233,3 +234,13 @@ async def test_there_are_at_most_ten_authenticators(logins: LoginEnvironment) ->
         sent = await browser.submit(form, code=app_code(key_of(form), logins.world.clock.now()))
         assert sent.status == (302 if number < 9 else 400), sent.body.decode()
     assert "10 are allowed" in sent.body.decode()
+
+
+async def test_the_secret_of_an_app_and_recovery_codes_are_in_no_byte_of_the_store(logins: LoginEnvironment) -> None:
+    jo = await enrolled(logins)
+    secrets = [jo.key.replace(" ", ""), *jo.codes, *(code.replace("-", "") for code in jo.codes)]
+    files = [path for path in logins.world.disk.directory.rglob("*") if path.is_file()]
+    assert {"remuda.db", "remuda.db-wal"} <= {path.name for path in files}
+    content = b"".join(path.read_bytes() for path in files)
+    assert b"secondfactors" in content
+    assert not [secret for secret in secrets for hidden in disguises(secret) if hidden in content]

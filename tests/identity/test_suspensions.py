@@ -104,7 +104,6 @@ def test_a_watch_of_a_suspended_person_ends_and_shows_nothing_more() -> None:
             async for chunk in stream.chunks():
                 found += reader.feed(chunk)
                 if found[-1].type == "bookmark":
-                    await identity.clock.sleep(2)
                     break
             await suspend(identity)
             body = {"metadata": {"name": "renamed"}, "spec": {"organizationType": "adhoc"}}

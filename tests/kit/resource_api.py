@@ -72,6 +72,9 @@ class ByName:
 
     known: dict[str, Principal] = field(default_factory=dict)
 
+    def access_version(self) -> int:
+        return 0
+
     def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.token in self.known
 

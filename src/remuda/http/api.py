@@ -142,14 +142,16 @@ def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials
     """Read the credentials of a request; again for a stream, since the authorities of certificates may change."""
     peer, settings = inbound.observation.peer, ports.settings
     address = peer[0] if peer else None
-    is_proxy = address is not None and (address in settings.forwarding or address in settings.certificates)
+    certificate = inbound.tls_certificate
+    if certificate and address and (address in settings.forwarding or address in settings.certificates):
+        certificate = None  # it is the proxy's own
     return read_credentials(
         inbound.headers,
         all_headers=inbound.scope["headers"],
         peer=address,
         proxies=settings.certificates,
         clock=ports.clock,
-        tls_certificate=None if is_proxy else inbound.tls_certificate,
+        tls_certificate=certificate,
     )
 
 

@@ -237,6 +237,9 @@ class Authenticator(Protocol):
         Raise Malformed with the `fault` of credentials that have one, if they turn out to be a service's.
         """
 
+    def access_version(self) -> int:
+        """Return a number that changes whenever credentials or permissions may have changed, as far as known here."""
+
 
 def acting_for(service: Principal, claim: PrincipalClaim, *, impersonated: AccessList | None = None) -> Principal:
     """Return a service as the principal that it acts for.

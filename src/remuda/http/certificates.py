@@ -29,12 +29,15 @@ from remuda.kernel.errors import Malformed, Unauthenticated
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----([0-9A-Za-z+/=\s]+)-----END CERTIFICATE-----\s*")
 _LONGEST_CHAIN = 5
+_LONGEST_HEADER = 48 * 1024
 
 EXPIRED = "certificate has expired or is not yet valid"
 
 
 def read_chain(header: bytes) -> tuple[x509.Certificate, ...]:
     """Return the certificate of a header, and the intermediate ones that follow it, or raise Malformed."""
+    if len(header) > _LONGEST_HEADER:
+        raise _malformed()
     text = unquote_to_bytes(header)
     blocks = _BLOCK.findall(text)
     if not 0 < len(blocks) <= _LONGEST_CHAIN or _BLOCK.sub(b"", text).strip():

@@ -114,7 +114,9 @@ class InboundRequest:
     def tls_certificate(self) -> str | None:
         """Certificate of the client as PEM, if TLS has verified one."""
         extensions = self.scope.get("extensions")
-        chain: list[str] = extensions["tls"]["client_cert_chain"] if extensions and "tls" in extensions else []
+        if extensions is None:
+            return None
+        chain: list[str] = extensions.get("tls", {}).get("client_cert_chain", [])
         return chain[0] if chain else None
 
     def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:

@@ -104,7 +104,7 @@ _PART_BYTES = 4 << 10
 """Size of a chunk of the initial objects: there may be many readers, which may not read."""
 _ACCESS_CHANGED = "access_changed"
 _ACCESS_VALID_S = 1.0
-"""Time for which a busy stream may rely on permissions that it has checked."""
+"""Time for which a busy stream may rely on permissions that it has checked, if it knows of no change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +115,8 @@ class WatchPorts:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends every stream when it is set."""
     heartbeat_s: float = HEARTBEAT_S
+    access_version: Callable[[], int] = lambda: 0
+    """Returns a number that changes whenever permissions may have changed (`Authenticator.access_version`)."""
     slots: WatchSlots = field(default_factory=WatchSlots)
     heartbeat: Heartbeat = field(init=False)
 
@@ -190,20 +192,21 @@ class _AccessCheck:
 
     def __init__(self, principal: Principal, renew: Renew, ports: WatchPorts) -> None:
         self._principal, self._renew = principal, renew
-        self._clock = ports.clock
+        self._clock, self._access_version = ports.clock, ports.access_version
         self._checked_at = self._clock.monotonic()
+        self._version: int | None = None
 
     async def lost(self, *, at_once: bool) -> str | None:
-        """Return why they are no longer valid, checked now, or recently if that is enough."""
-        now = self._clock.monotonic()
-        if at_once or now - self._checked_at > _ACCESS_VALID_S:
+        """Return why they are no longer valid, checked now, or recently if that is enough and nothing has changed."""
+        now, version = self._clock.monotonic(), self._access_version()
+        if at_once or now - self._checked_at > _ACCESS_VALID_S or version != self._version:
             try:
                 renewed = await self._renew()
             except RemudaError as error:
                 return error.code
             if renewed.access != self._principal.access:
                 return _ACCESS_CHANGED
-            self._principal, self._checked_at = renewed, now
+            self._principal, self._checked_at, self._version = renewed, now, version
         expires = self._principal.expires
         return "expired" if expires is not None and self._clock.now() >= expires else None
 

@@ -130,6 +130,9 @@ class SampleAuthenticator:
         self.known = {"good": Principal(subject="anna@example.com", type="user")}
         self.wait: Callable[[], Any] | None = None
 
+    def access_version(self) -> int:
+        return 0
+
     def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.token in self.known
 

@@ -207,6 +207,9 @@ class Tokens:
         }
         self.seen: list[RequestCredentials] = []
 
+    def access_version(self) -> int:
+        return 0
+
     def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.certificate is not None or credentials.token in self.known
 

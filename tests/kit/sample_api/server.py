@@ -34,6 +34,9 @@ class SampleAuthenticator:
         self.access = AccessList()
         self.seen: list[RequestCredentials] = []
 
+    def access_version(self) -> int:
+        return 0
+
     def knows(self, credentials: RequestCredentials) -> bool:
         return credentials.token == self.token
 

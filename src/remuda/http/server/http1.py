@@ -21,7 +21,7 @@ _NOT_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9a-z]")
 _NOT_A_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _WITHOUT_BODY = {204, 304}
 _BODY_BUFFER = 64 * 1024
-_FAILED = STATUS_LINES[500] + NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
+_FAILED = NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class FlowControl:
@@ -112,7 +112,7 @@ class RequestCycle:
             if not (self.is_complete or self.is_disconnected):
                 if self._head or not self.is_started:
                     self._head = b""
-                    self._transport.write(_FAILED)
+                    self._transport.write(STATUS_LINES[500] + self._default_headers + _FAILED)
                 self._transport.close()
 
     # Called by the connection

@@ -89,11 +89,14 @@ class ServerTls:
     def __init__(self, files: TlsFiles) -> None:
         """Load the files, or raise Invalid."""
         self.files = files
-        self.context = load_context(files)
+        self.reload()
 
     def reload(self) -> None:
         """Load the files for new connections, or raise Invalid and keep the previous settings."""
-        self.context = load_context(self.files)
+        context = load_context(self.files)
+        self.certificate = self.files.certificate.read_text(encoding="latin-1")
+        """The certificate in use, as PEM, with the intermediate ones after it."""
+        self.context = context
 
 
 class WatchedFiles:

@@ -11,18 +11,20 @@ stores them.
 import ipaddress
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from remuda.identity.kinds.factors import Passkey
 from remuda.identity.kinds.users import User
 from remuda.kernel.encoding import from_base64url, to_base64url
 
 if TYPE_CHECKING:
+    from fido2.cose import CoseKey
     from fido2.server import Fido2Server
     from fido2.webauthn import AuthenticatorData
 
@@ -40,6 +42,7 @@ _MALFORMED = (
     AssertionError,
     NotImplementedError,
     RecursionError,
+    OverflowError,
     struct.error,
     UnsupportedAlgorithm,
 )
@@ -158,12 +161,17 @@ class RelyingParty:
             RegistrationResponse,
         )
 
+        raw = from_base64url(sent.response.attestation_object)
+        _check_attestation(raw)
         response = AuthenticatorAttestationResponse(
             client_data=CollectedClientData(from_base64url(sent.response.client_data)),
-            attestation_object=AttestationObject(from_base64url(sent.response.attestation_object)),
+            attestation_object=AttestationObject(raw),
         )
         registration = RegistrationResponse(raw_id=from_base64url(sent.raw_id), response=response)
-        return self._server().register_complete(_state(challenge), registration)
+        data = self._server().register_complete(_state(challenge), registration)
+        if data.credential_data is not None:
+            _check_key(data.credential_data.public_key)
+        return data
 
     def _used(self, sent: _Authentication, challenge: str, passkeys: Sequence[Passkey]) -> PasskeyUse:
         from fido2.webauthn import (  # noqa: PLC0415  same
@@ -191,6 +199,21 @@ class RelyingParty:
         from fido2.webauthn import PublicKeyCredentialRpEntity  # noqa: PLC0415  same
 
         return Fido2Server(PublicKeyCredentialRpEntity(id=self.id, name=_NAME), verify_origin=self._origin.__eq__)
+
+
+def _check_attestation(raw: bytes) -> None:
+    """Raise TypeError unless the authenticator data is a byte string: of a number the library makes as many bytes."""
+    from fido2 import cbor  # noqa: PLC0415  same
+
+    content = cbor.decode(raw)
+    if not isinstance(content, Mapping) or not isinstance(content.get("authData"), bytes):
+        raise TypeError("the attestation has no authenticator data")
+
+
+def _check_key(key: "CoseKey") -> None:
+    """Raise an error of `_MALFORMED` if a key cannot verify anything, such as a point beside its curve."""
+    with suppress(InvalidSignature):
+        key.verify(b"", bytes(64))
 
 
 def _state(challenge: str) -> Mapping[str, Any]:

@@ -22,7 +22,10 @@ from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.http.certificates import EXPIRED
 from remuda.identity.kinds.factors import LoginProof
-from remuda.identity.kinds.users import ServiceAccount, User, user_id
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.kinds.tokens import Revocation, Session
+from remuda.identity.kinds.users import Group, OrganizationUser, Role, ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
 from remuda.identity.settings import LOCAL_ISSUER
@@ -64,6 +67,11 @@ def read_certificate(pem: str) -> Certificate:
 
 
 _CACHE_SIZE = 8192
+_ACCESS: tuple[Dependency, ...] = (
+    *(User, Session, Revocation, ServiceAccount, OAuth2Provider),
+    *(OrganizationUser, Group, Role, Organization, Project),
+)
+"""Kinds of the objects that decide which credentials are accepted and what they permit."""
 
 
 class IdentityAuthenticator:
@@ -86,6 +94,10 @@ class IdentityAuthenticator:
             key = credentials_key(effective)
         self._cache.put(key, dependencies, counter, principal)
         return principal
+
+    def access_version(self) -> int:
+        """Return a number that changes with anything that a principal is computed from."""
+        return self._store.change_counter(_ACCESS)
 
     def knows(self, credentials: RequestCredentials) -> bool:
         """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""

@@ -108,6 +108,10 @@ class RemoteAuthenticator:
         self._cache.move_to_end(key)
         return cached.principal
 
+    def access_version(self) -> int:
+        """Return a number that changes with the revocations. Other changes are known when the cache is too old."""
+        return self._feed.version
+
     def knows(self, credentials: RequestCredentials) -> bool:
         """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
         token = credentials.token

@@ -54,6 +54,8 @@ class RevocationFeed:
         """Revocations of a restarted watch that is not synced yet."""
         self._is_synced = False
         self._last_seen_at: float | None = None
+        self.version = 0
+        """Number that changes with the revocations."""
 
     def check(self) -> None:
         """Raise IdentityUnavailable if the feed is stale."""
@@ -83,6 +85,7 @@ class RevocationFeed:
             self._last_seen_at = self._clock.monotonic()
 
     def _apply(self, event: "WatchEvent[RevocationRead]") -> None:
+        self.version += 1
         known = self._revoked if self._is_synced else self._listed
         if event.type == "synced":
             self._revoked, self._is_synced = self._listed, True
