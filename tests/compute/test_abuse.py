@@ -1,5 +1,6 @@
 """What is sent to compute to see it break: it is refused in the words of the API, and changes nothing."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from remuda.compute.kinds import KINDS, ComputeInstance
 from remuda.operations.kinds import Operation
 from remuda.region.kinds import KINDS as REGION_KINDS
+from remuda.service import DocumentChecks
 from tests.kit.asgi.client import Client
 from tests.kit.compute.environment import INSTANCES, ComputeEnvironment, run_compute
 from tests.kit.compute.requests import ABSENT, Tenant, at, encoded, made, settle
@@ -129,6 +131,25 @@ async def test_what_is_far_too_long_is_refused_before_it_is_read(
     assert (await tenant.client.put(at(instance), body)).status in {400, 413, 422}
     many = {"metadata": {"name": "image", "tags": tags[:51]}}
     assert (await tenant.client.post(at(instance, "snapshot"), many)).status in {400, 422}
+
+
+async def test_m27_user_data_whose_check_does_not_end_is_refused_and_nothing_is_changed(
+    compute: ComputeEnvironment, tenant: Tenant, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = asyncio.Event()
+
+    async def hang(_work: object) -> None:
+        await never.wait()
+
+    documents = DocumentChecks(hang)  # type: ignore[arg-type]  # it returns nothing, and never
+    monkeypatch.setattr(type(compute.app.services.instances.documents), "run", documents.run)
+    data = encoded("#cloud-config\nhostname: web\n")
+    new = tenant.wanted(compute, "new", userData=data)
+    change = wanted(tenant, compute, userData=data)
+    for reply in (await tenant.client.post(INSTANCES, new), await tenant.client.put(at(instance), change)):
+        assert reply.status == 503
+        assert reply.json["error_description"].startswith("spec.userData could not be checked within 5 s: send")
+    assert expect(await tenant.client.get(at(instance)), 200)["spec"].get("userData") is None
 
 
 async def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself(

@@ -8,6 +8,7 @@ from remuda.compute.kinds import ComputeInstance
 from remuda.compute.ports import RegionClient
 from remuda.operations.kinds import Operation
 from remuda.region.api import RegionApi
+from remuda.service import DocumentChecks
 from tests.kit.compute.environment import INSTANCES, SERVICE, ComputeEnvironment
 from tests.kit.compute.instance_values import USER_DATA
 from tests.kit.compute.requests import held, made, make_authority, make_group, settle
@@ -94,15 +95,15 @@ async def test_user_data_is_checked_off_the_event_loop(compute: ComputeEnvironme
     instances, servers = compute.app.services.instances, compute.region.app.services.servers
     checked: list[str] = []
 
-    def counted(service: str) -> Callable[..., Awaitable[Any]]:
+    def counted(service: str) -> Any:
         async def run_blocking(work: Callable[[], Any]) -> Any:
             checked.append(service)
             return work()
 
         return run_blocking
 
-    object.__setattr__(instances, "run_blocking", counted("compute"))
-    object.__setattr__(servers, "run_blocking", counted("region"))
+    object.__setattr__(instances, "documents", DocumentChecks(counted("compute")))
+    object.__setattr__(servers, "documents", DocumentChecks(counted("region")))
     instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, userData=USER_DATA)))
     await compute.until(instance, "provisioned")
     assert checked == ["compute", "region"]

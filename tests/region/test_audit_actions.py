@@ -58,7 +58,7 @@ async def test_verbs_name_the_server_and_what_was_done_to_it_also_if_they_were_r
     await client.post(f"{SERVERS}/{ABSENT}/hardreboot")
     assert await _audited(region_servers) == [
         ("stop", "servers", server, 202),
-        ("stop", "servers", server, 400),
+        ("stop", "servers", server, 202),
         ("softreboot", "servers", server, 400),
         ("start", "servers", server, 202),
         ("hardreboot", "servers", ABSENT, 404),
