@@ -35,8 +35,7 @@ $(READY): pyproject.toml requirements.lock requirements-uv.lock
 	@touch $@
 
 up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port TLS=self-signed URL=https://host CONFIG=file)
-	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)") $(if $(TLS),--tls "$(TLS)") \
-		$(if $(URL),--public-url "$(URL)") $(if $(CONFIG),--config "$(CONFIG)")
+	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)")$(if $(TLS), --tls "$(TLS)")$(if $(URL), --public-url "$(URL)") $(if $(CONFIG),--config "$(CONFIG)")
 
 lint: $(READY) ## Style, types and layers
 	@$(BIN)/ruff format --check --quiet .

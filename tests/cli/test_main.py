@@ -168,8 +168,10 @@ def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_make_up_passes_on_what_it_is_told() -> None:
     given = ["DATA=/a b/c", "LISTEN=127.0.0.1:1", "CONFIG=d.toml"]
+    tls = ["TLS=self-signed", "URL=https://a.example.com:1"]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "-n", "--no-print-directory", "up", *given]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=alone)
-    last = told.stdout.splitlines()[-1]
-    assert last == '.venv/bin/remuda up --data "/a b/c" --listen "127.0.0.1:1" --config "d.toml"'
+    for more, options in ([], ""), (tls, ' --tls "self-signed" --public-url "https://a.example.com:1"'):
+        command = ["make", "-n", "--no-print-directory", "up", *given, *more]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=alone)
+        last = told.stdout.splitlines()[-1]
+        assert last == f'.venv/bin/remuda up --data "/a b/c" --listen "127.0.0.1:1"{options} --config "d.toml"'

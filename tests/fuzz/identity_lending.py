@@ -6,7 +6,7 @@ from typing import Any
 from schemathesis import Case
 
 from remuda.identity.quotas.schema import MAX_QUANTITY
-from tests.fuzz.identity_target import CALLBACK, IdentityTarget
+from tests.fuzz.identity_target import CALLBACK, DOMAIN, IdentityTarget
 from tests.fuzz.lender import Lender
 
 _UNPROVED = {"client_secret": "", "client_assertion": "", "client_assertion_type": ""}
@@ -45,11 +45,21 @@ class IdentityLending(Lender):
     def lent(self, case: Case[Any], name: str) -> str:
         """Return something real for a place in a path."""
         is_itself = case.path.endswith(f"{{{name}}}")
+        if name == "organizationID" and "/domain" in case.path:
+            return self._claiming(withdraws=case.method == "DELETE")
         if name == "organizationID" and not (is_itself and case.method == "DELETE"):
             return self._setup.organization
         if name == "projectID" and not is_itself:
             return self._setup.project
         return self.thing(name, keep=case.method in {"GET", "PUT"})
+
+    def _claiming(self, *, withdraws: bool) -> str:
+        """Return the organization that claims a domain, which is approved if the approval is to be withdrawn."""
+        organization = self._setup.claiming
+        if withdraws:
+            path = f"/api/v1/organizations/{organization}/domain/approval"
+            assert self._target.call("PUT", path, {"domain": DOMAIN}).status_code == 200
+        return organization
 
     def query(self, case: Case[Any]) -> None:
         """Lend a login what a client sends with it; and the last turn there can be, since who is late is refused."""
@@ -63,14 +73,17 @@ class IdentityLending(Lender):
         operation = case.operation.definition.raw["operationId"]
         if operation in self._forms:
             return {**body, **self._forms[operation]()}
-        requests = {
-            "create_operator_token": self._target.sealed,
-            "create_operator_password_link": self._target.sealed_password_request,
+        requests: dict[str, Callable[[], dict[str, Any]]] = {
+            "create_operator_token": lambda: {"request": self._target.sealed()},
+            "create_operator_password_link": lambda: {"request": self._target.sealed_password_request()},
+            "reset_second_factors": lambda: {"subject": self._target.known_person()},
+            "approve_domain": lambda: {"domain": DOMAIN},
         }
         if operation in requests:
-            return {**body, "request": requests[operation]()}
+            return {**body, **requests[operation]()}
         if operation in {"create_password_link", "create_suspension"}:
             is_link = operation == "create_password_link"
+            body = {name: value for name, value in body.items() if name != "organizationID"}
             return {**body, "subject": "root@remuda.test" if is_link else self._target.person()}
         spec = body.get("spec")
         if isinstance(spec, dict):

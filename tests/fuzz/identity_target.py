@@ -25,6 +25,7 @@ from tests.kit.simulation.store import SEALER
 
 ORGANIZATIONS = "/api/v1/organizations"
 CLIENTS = "/api/v1/oauth2clients"
+DOMAIN = "claimed.example.com"
 CALLBACK = "https://app.example.com/callback"
 _TIMEOUT_S = 30
 
@@ -38,11 +39,13 @@ class IdentitySetup:
     group: str
     client: str
     secret: str
+    claiming: str
+    """Another organization, which claims `DOMAIN`."""
 
     @property
     def ids(self) -> frozenset[str]:
         """What it is made of."""
-        return frozenset({self.organization, self.project, self.group, self.client})
+        return frozenset({self.organization, self.project, self.group, self.client, self.claiming})
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,14 @@ class IdentityTarget:
     def person(self) -> str:
         """Return the address of somebody new."""
         return f"person{next(self._counter)}@example.com"
+
+    def known_person(self) -> str:
+        """Return the address of a user."""
+        subject = self.person()
+        spec = {"subject": subject, "state": "active", "groupIDs": []}
+        made = self.call("POST", f"{ORGANIZATIONS}/{self.setup.organization}/users", {"spec": spec})
+        assert made.status_code == 201, made.text
+        return subject
 
     def sealed(self) -> str:
         """Return what an operator at the machine sends, which is good once."""
@@ -168,4 +179,16 @@ async def _setup(identity: IdentityEnvironment) -> IdentitySetup:
         group=group,
         client=made["metadata"]["id"],
         secret=made["status"]["clientSecret"],
+        claiming=await _claiming(identity),
     )
+
+
+async def _claiming(identity: IdentityEnvironment) -> str:
+    """Make an organization that claims a domain for a provider of its own."""
+    organization, root = await identity.organization("claiming"), identity.client(identity.root)
+    path, named = f"{ORGANIZATIONS}/{organization}", {"metadata": {"name": "claiming"}}
+    spec = {"issuer": "https://idp.example.com", "clientID": "us"}
+    provider = (await root.post(f"{path}/oauth2providers", {**named, "spec": spec})).json["metadata"]["id"]
+    claim = {"organizationType": "domain", "domain": DOMAIN, "providerScope": "organization", "providerID": provider}
+    assert (await root.put(path, {**named, "spec": claim})).status == 200
+    return organization

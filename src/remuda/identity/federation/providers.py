@@ -1,13 +1,12 @@
 """Providers that users log in at, and the users that each may authenticate.
 
 A platform provider is configured by the operator and trusted for every user. An organization's own provider is set up
-by that organization's administrators, who control its claims, and who can also claim a domain and add members without
-their consent. So it is trusted only for active members in the organization's domain without platform roles, and its
-logins are limited to that organization (`ResolvedAccess.restricted_to`, `Principal.member_of_only`).
+by that organization's administrators, who control its claims, and who can add members without their consent. So it is
+trusted only for active members without platform roles whose address is in a domain that the organization has proven,
+and its logins are limited to that organization (`ResolvedAccess.restricted_to`, `Principal.member_of_only`).
 
-The ownership of domains is not verified. So the domain of a platform administrator never selects an organization's own
-provider, and other users must confirm before they are redirected to one: an organization that claims the domain of a
-mail service must not collect its users' passwords.
+The domain of a platform administrator never selects an organization's own provider, and other users must confirm before
+they are redirected to one: a domain can be proven by mistake, and the provider is not ours.
 
 Configured providers are written to the store at every start (`seed_providers`), and those that an earlier configuration
 created are removed. Other stored providers stay, unless the configuration has one of that name.
