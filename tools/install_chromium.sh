@@ -19,3 +19,4 @@ apt-get download -qq $needed
 for archive in *.deb; do
     dpkg-deb --extract "$archive" "$directory"
 done
+rm -rf "$directory/archives"

@@ -15,6 +15,12 @@ def chromedriver() -> str:
     return _program("chromedriver", "usr/bin/chromedriver")
 
 
+def libraries() -> dict[str, str]:
+    """Return the environment in which unpacked programs find their libraries; empty for installed ones."""
+    found = [str(path) for path in UNPACKED.glob("usr/lib/*-linux-gnu")]
+    return {"LD_LIBRARY_PATH": ":".join(found)} if found else {}
+
+
 def _program(name: str, path: str) -> str:
     unpacked = UNPACKED / path
     found = str(unpacked) if unpacked.exists() else shutil.which(name)

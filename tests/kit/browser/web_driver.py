@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from tests.kit.browser.debian import chromedriver, chromium
+from tests.kit.browser.debian import chromedriver, chromium, libraries
 
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _TIMEOUT_S = 60.0
@@ -169,7 +169,7 @@ def _client(port: int) -> httpx2.Client:
 def _driver(directory: Path) -> Iterator[int]:
     """Start chromedriver, and return its port."""
     log = directory / "chromedriver.log"
-    environment = os.environ | {"HOME": str(directory), "TMPDIR": str(directory)}
+    environment = os.environ | libraries() | {"HOME": str(directory), "TMPDIR": str(directory)}
     with log.open("w") as output:
         command = [chromedriver(), "--port=0"]
         driver = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
