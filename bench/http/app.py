@@ -8,6 +8,7 @@ from bench.http.service import Service, Tokens, table
 from bench.kinds import ORGANIZATION, PROJECT, SEALER, labels_of, name_of
 from remuda.http.api import Api, ApiPorts
 from remuda.http.asgi import ASGIApp
+from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.server.access_log import AccessLog, Sink
@@ -38,6 +39,7 @@ def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIA
         log=store,
         sealer=SEALER,
         limiter=RateLimiter(_UNLIMITED, clock),
+        failures=AuthenticationFailures(_UNLIMITED, clock),
         idempotency=Idempotency(
             store, clock=clock, randomness=randomness, time_limit_s=_TIME_LIMIT_S, is_only_process=True
         ),

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from remuda.http.api import Api, ApiPorts, ApiSettings
 from remuda.http.audit import FindOwner
 from remuda.http.authentication import Authenticator
+from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.routes import Table
@@ -109,6 +110,8 @@ class ServicePorts:
     watch_slots: WatchSlots = field(default_factory=WatchSlots)
     """The slots of open watches, which the services of a process share."""
     rate: RateLimit = field(default_factory=RateLimit)
+    failure_rate: RateLimit = RateLimit(quota=600, name="failures")  # noqa: RUF009  it is a frozen value
+    """Failed authentications of one address."""
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
@@ -154,6 +157,7 @@ def api_ports(
         log=ports.log,
         sealer=ports.sealer,
         limiter=RateLimiter(ports.rate, ports.clock),
+        failures=AuthenticationFailures(ports.failure_rate, ports.clock),
         idempotency=Idempotency(
             ports.log,
             clock=ports.clock,

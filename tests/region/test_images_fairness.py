@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from remuda.kernel.errors import Unavailable
-from remuda.region.images.transfer_slots import MIN_BYTES_PER_S, SourceRate, TransferSlots
+from remuda.kernel.fair_slots import FairSlots
+from remuda.region.images.source_rate import MIN_BYTES_PER_S, SourceRate
 from tests.kit.environment import options
 from tests.kit.region.images import ANN, DISK, OWN, ImagesEnvironment, Page, image
 from tests.kit.region.resource_api import ORG, OTHER_ORG, member
@@ -22,7 +23,7 @@ DRIPPING = Page(body=DISK + bytes(1 << 20), pace_s=5.0)
 class Imports:
     """Transfers with slots, which tell who began in which order."""
 
-    def __init__(self, slots: TransferSlots) -> None:
+    def __init__(self, slots: FairSlots) -> None:
         self._slots, self.begun = slots, list[str]()
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -53,7 +54,7 @@ class Imports:
 
 
 async def test_m27_an_organization_has_at_most_half_of_the_slots() -> None:
-    imports = Imports(TransferSlots(4))
+    imports = Imports(FairSlots(4, share=2))
     await imports.request("a1", "a2", "a3", "a4", "a5")
     assert imports.begun == ["a1", "a2"]
     await imports.request("b1")
@@ -62,7 +63,7 @@ async def test_m27_an_organization_has_at_most_half_of_the_slots() -> None:
 
 
 async def test_slots_go_to_organizations_in_turn() -> None:
-    imports = Imports(TransferSlots(2))
+    imports = Imports(FairSlots(2, share=1))
     await imports.request("a1", "b1", "a2", "a3", "c1")
     for name, following in (("a1", "a2"), ("a2", "c1"), ("c1", "a3")):
         await imports.end(name)
@@ -71,7 +72,7 @@ async def test_slots_go_to_organizations_in_turn() -> None:
 
 
 async def test_a_waiting_transfer_that_is_cancelled_leaves_its_place_and_no_slot_behind() -> None:
-    slots = TransferSlots(1)
+    slots = FairSlots(1, share=1)
     imports = Imports(slots)
     await imports.request("a1", "b1")
     assert slots.is_contended("a")
@@ -83,7 +84,7 @@ async def test_a_waiting_transfer_that_is_cancelled_leaves_its_place_and_no_slot
 
 
 async def test_a_slot_that_is_granted_to_a_cancelled_transfer_is_free_again() -> None:
-    slots = TransferSlots(1)
+    slots = FairSlots(1, share=1)
     imports = Imports(slots)
     async with slots.acquire("a"):
         await imports.request("b1")

@@ -22,7 +22,7 @@ from remuda.compute.app import ComputeApp
 from remuda.compute.ports import ComputePorts, RegionClient
 from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Configuration, ServerConfig
-from remuda.config.settings import api_settings, bootstrap_settings, identity_settings, rate_limit
+from remuda.config.settings import api_settings, bootstrap_settings, failure_limit, identity_settings, rate_limit
 from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.asgi import ASGIApp
 from remuda.http.proxies import ForwardingProxies
@@ -145,6 +145,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "watch_slots": process.watch_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
+        "failure_rate": failure_limit(server),
         "api": api_settings(server, process.client_authorities),
     }
 

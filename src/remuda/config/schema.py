@@ -227,6 +227,14 @@ class ServerConfig(Section):
         Description("Such limits of single kinds, by plural, such as `securitygroups`.", check_positive),
     ] = field(default_factory=dict)
     rate_limit: Annotated[int, Description("Requests per minute for each caller.", check_positive)] = 6_000
+    failure_limit: Annotated[
+        int,
+        Description(
+            "Failed authentications per minute of each address; beyond it they get 429, and valid credentials that "
+            "are not known yet are verified more slowly.",
+            check_positive,
+        ),
+    ] = 600
     connections: Annotated[
         int,
         Description("Largest number of open connections; an address has at most half of them.", check_positive),
@@ -435,7 +443,9 @@ class IdentityConfig(Section):
     logins_per_minute: Annotated[
         int,
         Description(
-            "Login attempts per minute for each address, and for each browser known to an account.", check_positive
+            "Failed logins per minute of each address, beyond which it is slowed down; attempts per minute of each "
+            "browser known to an account.",
+            check_positive,
         ),
     ] = 10
     login_failures_before_delay: Annotated[

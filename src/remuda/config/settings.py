@@ -218,6 +218,10 @@ def rate_limit(server: ServerConfig) -> RateLimit:
     return RateLimit(quota=server.rate_limit)
 
 
+def failure_limit(server: ServerConfig) -> RateLimit:
+    return RateLimit(quota=server.failure_limit, name="failures")
+
+
 _SHORTEST_TOKEN = 16
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]+=*")
 

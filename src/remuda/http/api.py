@@ -27,11 +27,12 @@ from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE, NO_STORE
+from remuda.http.failures import AuthenticationFailures, is_failed_authentication
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.proxies import CertificateProxies, ForwardingProxies
-from remuda.http.ratelimit import OverLimit, RateLimiter, anonymous
+from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.http.request import (
     NO_HEADERS,
     InboundRequest,
@@ -48,7 +49,15 @@ from remuda.http.routes import Call, Table
 from remuda.http.schema import NOTHING
 from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, ResponseNotStored, TimedOut, Unauthenticated
+from remuda.kernel.errors import (
+    NotAllowed,
+    NotFound,
+    OAuthError,
+    RemudaError,
+    ResponseNotStored,
+    TimedOut,
+    Unauthenticated,
+)
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.logs import Log
@@ -84,6 +93,7 @@ class ApiPorts:
     sealer: Sealer
     """Seals tokens that callers return to us and must not read, such as page tokens."""
     limiter: RateLimiter
+    failures: AuthenticationFailures
     idempotency: Idempotency
     watch: WatchPorts
     owners: Mapping[str, FindOwner] = field(default_factory=dict)
@@ -257,7 +267,12 @@ class Api:
         inbound.path = endpoint.bind_path(match.parameters)
         inbound.values = endpoint.normalized(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
-        principal = await self._principal(inbound)
+        if endpoint.route.authenticates:
+            return await self._authenticate_in_route(inbound)
+        return await self._execute_as(inbound, await self._principal(inbound))
+
+    async def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Response:
+        endpoint = inbound.endpoint
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
@@ -267,6 +282,20 @@ class Api:
         writing = self._execute(inbound, principal, audit)
         return await (_audited(audit, writing) if endpoint.is_audited else writing)
 
+    async def _authenticate_in_route(self, inbound: InboundRequest) -> Response:
+        """Execute a public route that verifies credentials. Failures count as such, and not as requests."""
+        address = anonymous(inbound.client(self._settings.forwarding))
+        limiter, failures, who = self._ports.limiter, self._ports.failures, f"credentials of {address}"
+        await failures.admit(address)
+        inbound.extra_headers += limiter.take(who)
+        try:
+            return await self._execute_as(inbound, ANONYMOUS)
+        except (Unauthenticated, OAuthError) as error:
+            if is_failed_authentication(error):
+                limiter.refund(who)
+                failures.count(address)
+            raise
+
     def _without_endpoint(self, inbound: InboundRequest, methods: Many[str]) -> Response:
         allowed = sorted({*methods, "OPTIONS", *(("HEAD",) if "GET" in methods else ())})
         if inbound.scope["method"] == "OPTIONS":
@@ -275,30 +304,26 @@ class Api:
 
     async def _principal(self, inbound: InboundRequest) -> Principal:
         """Return the caller, after counting the request against its rate limit, or against that of its address."""
-        take = self._ports.limiter.take
+        take, failures = self._ports.limiter.take, self._ports.failures
+        address = anonymous(inbound.client(self._settings.forwarding))
         if inbound.endpoint.is_public:
-            inbound.extra_headers += take(anonymous(inbound.client(self._settings.forwarding)))
+            inbound.extra_headers += take(address)
             return ANONYMOUS
+        authenticator, is_of_client = self._ports.authenticator, True
         try:
             credentials = _credentials(inbound, self._ports)
-            self._check_unknown_caller(inbound, credentials)
-            authentication = self._ports.authenticator.authenticate(credentials)
-            principal = await run_with_timeout(self._settings.time_limit_s, authentication)
+            is_of_client = credentials.certificate is None  # a service forwards the tokens of many clients
+            if is_of_client and failures.is_over(address) and not authenticator.knows(credentials):
+                await failures.admit(address)
+            principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
         except Unauthenticated:
-            inbound.extra_headers += take(anonymous(inbound.client(self._settings.forwarding)))
+            if is_of_client:
+                inbound.extra_headers += failures.count(address)
             raise
         inbound.credentials = credentials
         inbound.observation.principal = principal.actor_name
         inbound.extra_headers += take(principal.actor_name)
         return principal
-
-    def _check_unknown_caller(self, inbound: InboundRequest, credentials: RequestCredentials) -> None:
-        """Reject unknown credentials from an address over its limit, before their signature is verified."""
-        try:
-            self._ports.limiter.check(anonymous(inbound.client(self._settings.forwarding)))
-        except OverLimit:
-            if not self._ports.authenticator.knows(credentials):
-                raise
 
     def _audit(self, inbound: InboundRequest, principal: Principal) -> Audit:
         endpoint = inbound.endpoint

@@ -53,12 +53,17 @@ class RateLimiter:
     def __len__(self) -> int:
         return len(self._empty_at)
 
-    def check(self, who: str) -> None:
-        """Raise OverLimit if a caller has no quota left, without using any."""
+    def has_quota(self, who: str, requests: int = 1) -> bool:
+        """Return whether a caller has quota for further requests."""
         empty_at = self._empty_at.get(who)
-        if empty_at is not None:
-            now = self._clock.monotonic()
-            self._check(max(empty_at, now), now)
+        now = self._clock.monotonic()
+        before = now if empty_at is None else max(empty_at, now)
+        return self._fits(before + requests * self._cost_s, now)
+
+    def refund(self, who: str) -> None:
+        """Undo the last `take` of a caller."""
+        if who in self._empty_at:
+            self._empty_at[who] -= self._cost_s
 
     def take(self, who: str) -> tuple[Header, ...]:
         """Count a request of a caller and return the response headers; raise OverLimit if it has no quota left."""
@@ -73,12 +78,15 @@ class RateLimiter:
     def _check(self, before: float, now: float) -> float:
         """Return when a bucket is empty after one more request, or raise OverLimit if it does not fit."""
         after = before + self._cost_s
-        # In floating point the parts of a window do not add up to it exactly, and the last request must fit.
-        if after - now > self._window_s * (1 + 1e-9):
+        if not self._fits(after, now):
             wait_s = max(1, math.ceil(after - now - self._window_s))
             headers = (*self._headers(before - now), (b"retry-after", b"%d" % wait_s))
             raise OverLimit(wait_s, headers)
         return after
+
+    def _fits(self, empty_at: float, now: float) -> bool:
+        # In floating point the parts of a window do not add up to it exactly, and the last request must fit.
+        return empty_at - now <= self._window_s * (1 + 1e-9)
 
     def _headers(self, used_s: float) -> tuple[Header, ...]:
         remaining = int((self._window_s - used_s) / self._cost_s + 1e-6)

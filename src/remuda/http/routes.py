@@ -122,6 +122,8 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     """Whether it may respond with 302 as well."""
     oauth: bool = False
     """Whether its errors are OAuth 2 errors (`OAuthError`). Its responses are not cached."""
+    authenticates: bool = False
+    """Whether a public route verifies credentials of its own: its failures count against the address of the caller."""
     max_age_s: int = 0
     """Time for which a client may cache the response privately; 0 for none."""
     headers: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from typing import Any
 
 from remuda.http.api import ApiPorts
 from remuda.http.authentication import Authenticator
+from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.watch import WatchPorts
@@ -30,6 +31,7 @@ def api_ports(
         "log": store,
         "sealer": SEALER,
         "limiter": RateLimiter(RateLimit(quota=quota), clock),
+        "failures": AuthenticationFailures(RateLimit(quota=quota, name="failures"), clock),
         "idempotency": Idempotency(store, clock=clock, randomness=randomness, time_limit_s=30, is_only_process=True),
         "watch": WatchPorts(clock=clock),
     }

@@ -64,6 +64,7 @@ async def _identity_environment(
         "fetch": nobody_answers,
         "find_txt": nothing_published,
         "rate": RateLimit(quota=10_000_000),
+        "failure_rate": RateLimit(quota=10_000_000, name="failures"),
         "api": ApiSettings(certificates=certificate_proxies()),
     }
     app = IdentityApp(

@@ -44,8 +44,10 @@ class DevicePage(BrowserPages):
         return await self._confirm(request, form.user_code, await self.logins.find(request.cookie))
 
     async def _confirm(self, request: BrowserRequest, code: str, current: ActiveLogin | None) -> HtmlPage | Redirect:
-        self.attempts.code(request.peer)
-        grant = await self.devices.find(code)
+        async with self.attempts.code(request.peer):
+            grant = await self.devices.find(code)
+            if grant is None:
+                self.attempts.fail_code(request.peer)
         if grant is None:
             return self.pages.device(code=code, problem=_UNKNOWN, status=_BAD_REQUEST)
         pending = PendingLogin(user_code=code)

@@ -54,14 +54,16 @@ class FactorPages(BrowserPages):
         """Complete a login with a second factor."""
         state = self.states.open(FactorChallenge, form.state, browser=browser.cookie)
         user = await self.login.user_of(state.login)
-        self.attempts.code(browser.peer)
-        try:
-            problem = await self._problem(browser, user, form, state.challenge)
-        except TooMany as error:
-            wait = f"Too many wrong codes: wait {error.retry_after_s} s, or use a passkey or a recovery code."
-            return await self._ask_again(browser, state.login, wait, _TOO_MANY)
+        async with self.attempts.code(browser.peer, subject=user.name):
+            try:
+                problem = await self._problem(browser, user, form, state.challenge)
+            except TooMany as error:
+                wait = f"Too many wrong codes: wait {error.retry_after_s} s, or use a passkey or a recovery code."
+                return await self._ask_again(browser, state.login, wait, _TOO_MANY)
+            if problem:
+                await self.records.failed(browser, user)
+                self.attempts.fail_code(browser.peer)
         if problem:
-            await self.records.failed(browser, user)
             return await self._ask_again(browser, state.login, problem, _UNAUTHORIZED)
         return await self.login.complete(browser, state.login, user, factor="pop" if form.credential else "otp")
 

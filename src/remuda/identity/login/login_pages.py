@@ -15,12 +15,15 @@ The cookie is `SameSite=Lax`, so a form of another site arrives without it. Such
 makes the browser send it again from this site.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
+from remuda.http.failures import AuthenticationFailures, Pacing
 from remuda.http.pages import with_query
-from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
+from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous, client_network
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
@@ -74,26 +77,53 @@ from remuda.store.contract import Store
 _WINDOW_S = 60
 
 
-class Attempts:
-    """Rate limits of password and device code attempts.
+_PACING = Pacing(interval_s=1.0, most_waiting=20)
 
-    Each address has a limit for all accounts; `FailedLogins` delays attempts at one account. A known browser has a
-    limit of its own instead of both.
+
+class Attempts:
+    """Limits of attempts at passwords and codes.
+
+    Each address has a limit of failures for all accounts, beyond which its attempts are verified one after the other,
+    those at different accounts in turn; `FailedLogins` delays attempts at one account. A known browser has a limit of
+    its own instead of both.
     """
 
     def __init__(self, *, clock: Clock, per_minute: int) -> None:
-        self._limiter = RateLimiter(RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts"), clock)
+        limit = RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts")
+        self._failures, self._browsers = AuthenticationFailures(limit, clock, pacing=_PACING), RateLimiter(limit, clock)
 
-    def password(self, account: str, *, peer: str, browser: str) -> None:
-        """Charge a password attempt, or raise OverLimit. `browser` is the id of a known browser, or empty."""
+    @asynccontextmanager
+    async def password(self, account: str, *, peer: str, browser: str) -> AsyncIterator[None]:
+        """Verify a password in the block, or raise OverLimit. `browser` is the id of a known browser, or empty."""
         if browser:
-            self._limiter.take(f"browser {browser} {account}")
-        else:
-            self._limiter.take(f"password {anonymous((peer, 0))}")
+            self._browsers.take(f"{browser} {account}")
+            yield
+            return
+        async with self._failures.attempt(_password(peer), subject=account):
+            yield
 
-    def code(self, peer: str) -> None:
-        """Charge an attempt at a user code, or raise OverLimit."""
-        self._limiter.take(f"code {anonymous((peer, 0))}")
+    def fail_password(self, *, peer: str, browser: str) -> None:
+        """Count a wrong password, or raise OverLimit."""
+        if not browser:
+            self._failures.count(_password(peer))
+
+    @asynccontextmanager
+    async def code(self, peer: str, *, subject: str = "") -> AsyncIterator[None]:
+        """Verify a user code, or the second factor of a user, in the block, or raise OverLimit."""
+        async with self._failures.attempt(_code(peer), subject=subject):
+            yield
+
+    def fail_code(self, peer: str) -> None:
+        """Count a wrong code, or raise OverLimit."""
+        self._failures.count(_code(peer))
+
+
+def _password(peer: str) -> str:
+    return f"password {anonymous((peer, 0))}"
+
+
+def _code(peer: str) -> str:
+    return f"code {anonymous((peer, 0))}"
 
 
 LOGIN_FAILED = (
@@ -131,13 +161,14 @@ class BrowserPages:
         """Return the active user with this address and password, or None after recording the failed attempt."""
         account = user_id(email)
         known_browser = browser.known_browser.id_for(account)
-        self.attempts.password(account, peer=browser.peer, browser=known_browser)
-        async with self.failures.attempt(account, is_known=bool(known_browser)):
-            is_valid = await self.passwords.verify(account, password)
-            user = await find(self.store, User, account)
-            if user is not None and user.is_active and is_valid:
-                return user
-            await self.records.failed(browser, user, self.failures.failure(browser, account))
+        async with self.attempts.password(account, peer=browser.peer, browser=known_browser):
+            async with self.failures.attempt(account, is_known=bool(known_browser)):
+                is_valid = await self.passwords.verify(account, password, client=client_network(browser.peer))
+                user = await find(self.store, User, account)
+                if user is not None and user.is_active and is_valid:
+                    return user
+                await self.records.failed(browser, user, self.failures.failure(browser, account))
+            self.attempts.fail_password(peer=browser.peer, browser=known_browser)
             return None
 
 

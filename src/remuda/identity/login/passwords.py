@@ -11,7 +11,6 @@ Hashing runs in a thread, a few at a time: a hash takes 64 MiB and some tenths o
 checked against a decoy hash that never matches, so that response times do not reveal who has one.
 """
 
-import asyncio
 import base64
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -30,6 +29,7 @@ from remuda.identity.lookups import organization_names
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, Invalid, Malformed, NotFound
+from remuda.kernel.fair_slots import FairSlots
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.crud import create_once, find, retry_on_conflict
@@ -75,22 +75,25 @@ class Hasher:
             hash_len=_HASH_BYTES,
             salt_len=_SALT_BYTES,
         )
-        self._slots = asyncio.Semaphore(parameters.concurrency)
+        self._slots = FairSlots(parameters.concurrency, share=max(1, parameters.concurrency // 2))
         salt, digest = (_to_base64(randomness.token_bytes(count)) for count in (_SALT_BYTES, _HASH_BYTES))
         cost = f"m={parameters.memory_kib},t={parameters.time_cost},p={parameters.parallelism}"
         self._decoy = f"$argon2id$v=19${cost}${salt}${digest}"
 
     async def hash(self, password: Secret) -> Secret:
         plain, salt = hashed_bytes(password), self._randomness.token_bytes(_SALT_BYTES)
-        async with self._slots:
+        async with self._slots.acquire(""):
             return await self._run_blocking(lambda: Secret(self._argon2.hash(plain, salt=salt)))
 
-    async def matches(self, stored: Secret | None, password: Secret) -> bool:
-        """Tell whether the hash is that of the password. Without a hash the result is False and takes as long."""
+    async def matches(self, stored: Secret | None, password: Secret, *, client: str = "") -> bool:
+        """Tell whether the hash is that of the password. Without a hash the result is False and takes as long.
+
+        Clients that wait take turns, and each has at most half of the hashes at a time.
+        """
         plain = hashed_bytes(password)
         is_real = stored is not None and len(plain) <= MAX_BYTES
         target = stored.reveal() if stored is not None and is_real else self._decoy
-        async with self._slots:
+        async with self._slots.acquire(client):
             return await self._run_blocking(lambda: self._verify(target, plain[:MAX_BYTES])) and is_real
 
     def is_outdated(self, stored: Secret) -> bool:
@@ -164,11 +167,14 @@ class Passwords:
         self._run_blocking, self._load_common = run_blocking, load_common
         self._hasher = Hasher(run_blocking=run_blocking, randomness=randomness, parameters=parameters)
 
-    async def verify(self, user: str, password: Secret) -> bool:
-        """Tell whether this is the user's password. The check takes as long if there is none."""
+    async def verify(self, user: str, password: Secret, *, client: str = "") -> bool:
+        """Tell whether this is the user's password. The check takes as long if there is none.
+
+        `client` is the network of the caller's address.
+        """
         found = await find(self._store, Password, user)
         stored = None if found is None else found.spec.hash
-        is_valid = await self._hasher.matches(stored, password)
+        is_valid = await self._hasher.matches(stored, password, client=client)
         if is_valid and found is not None and stored is not None and self._hasher.is_outdated(stored):
             await self._rehash(found, password)
         return is_valid

@@ -317,7 +317,7 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 def _split(uri: str) -> SplitResult | None:
     """Return the parts of a URI, or None if it is malformed."""
-    if not uri.isascii() or not uri.isprintable() or " " in uri or "\\" in uri:
+    if len(uri) > _MAX_URI_LENGTH or not uri.isascii() or not uri.isprintable() or " " in uri or "\\" in uri:
         return None
     try:
         parts = urlsplit(uri)

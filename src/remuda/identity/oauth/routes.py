@@ -113,13 +113,24 @@ def _endpoint(method: str, path: str, name: str, summary: str, handler: Any, **m
 
 
 def _token_endpoint(path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
-    common: dict[str, Any] = {"form": True, "oauth": True, "headers": ("authorization",), "errors": (401,)}
+    common: dict[str, Any] = {
+        "form": True,
+        "oauth": True,
+        "authenticates": True,
+        "headers": ("authorization",),
+        "errors": (401,),
+    }
     return _endpoint("POST", f"{_OAUTH}/{path}", name, summary, handler, **common | more)
 
 
 def _tokens() -> list[AnyRoute]:
     userinfo, summary = f"{_OAUTH}/userinfo", "Read the claims about the bearer of a token"
-    claims: dict[str, Any] = {"headers": ("authorization",), "response_type": schema.UserinfoRead, "errors": (401,)}
+    claims: dict[str, Any] = {
+        "authenticates": True,
+        "headers": ("authorization",),
+        "response_type": schema.UserinfoRead,
+        "errors": (401,),
+    }
     return [
         _token_endpoint(
             "token",

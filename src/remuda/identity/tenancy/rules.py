@@ -39,6 +39,7 @@ from remuda.resources.metadata import (
 from remuda.resources.tags import own_tags, replaced_tags
 
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_LONGEST_DOMAIN = 253
 _HOSTNAME = re.compile(rf"({_LABEL}\.)+(?=[0-9-]*[a-z]){_LABEL}")
 """At least two labels, of which the last is not a number: otherwise it is an IP address."""
 
@@ -55,7 +56,7 @@ def check_organization(requested: schema.OrganizationSpecWire) -> None:
     for field, value in needed.items():
         if not value:
             raise Invalid(f"spec.{field}", "is missing", remedy="give it, or choose the organizationType adhoc")
-    if not _HOSTNAME.fullmatch(folded(requested.domain)):
+    if len(requested.domain) > _LONGEST_DOMAIN or not _HOSTNAME.fullmatch(folded(requested.domain)):
         raise Invalid("spec.domain", "is not a host name", remedy="write it as example.com")
 
 

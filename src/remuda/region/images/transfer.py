@@ -22,10 +22,11 @@ import structlog
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, OutcomeUnknown, RemudaError, Unavailable
+from remuda.kernel.fair_slots import FairSlots
 from remuda.kernel.secrets import Secret
 from remuda.outbound.fetch import FetchFailed, GuardedFetcher, OpenResponse
 from remuda.providers.contract.catalogue import CloudImages, CloudImageSpec
-from remuda.region.images.transfer_slots import SourceRate, TransferSlots
+from remuda.region.images.source_rate import SourceRate
 
 _SECTOR = 512
 _BOOT_SIGNATURE = b"\x55\xaa"
@@ -249,7 +250,7 @@ class Transfer:
 
 
 MAX_TRANSFERS = 4
-"""Concurrent transfers: each uses a call slot of its provider."""
+"""Concurrent transfers: each uses a call slot of its provider. An organization has at most half of them."""
 
 
 class Transfers:
@@ -257,7 +258,7 @@ class Transfers:
 
     def __init__(self, fetcher: ImageFetcher, *, clock: Clock, max_concurrent: int = MAX_TRANSFERS) -> None:
         self._fetcher, self._clock = fetcher, clock
-        self._slots = TransferSlots(max_concurrent)
+        self._slots = FairSlots(max_concurrent, share=max(1, max_concurrent // 2))
         self._transfers: dict[str, Transfer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._listeners: list[Callable[[str], None]] = []

@@ -1,0 +1,84 @@
+"""Failed authentications of each address.
+
+A failure counts against its address (`client_network`). Beyond the limit failures get 429. A valid credential is never
+rejected for the failures of others at its address, so the limit applies after the verification. That costs something,
+and each verification tells a guesser something, so an address over its limit is slowed down before: its credentials
+are verified one after the other, some time apart, and those of different subjects take turns. Only if too many wait at
+one address, further ones are rejected at once.
+"""
+
+import math
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from remuda.http.ratelimit import OverLimit, RateLimit, RateLimiter
+from remuda.http.responses import Header
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import OAuthError, RemudaError, Unauthenticated
+from remuda.kernel.fair_slots import FairSlots
+
+_FAILED_GRANTS = {"invalid_grant", "invalid_client"}
+_UNAUTHORIZED = 401
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pacing:
+    """Pace of verifications at an address over its limit."""
+
+    interval_s: float = 0.02
+    most_waiting: int = 500
+    """Largest number of credentials of one address that wait."""
+
+
+def is_failed_authentication(error: RemudaError) -> bool:
+    """Return whether an error says that a credential is not valid."""
+    if isinstance(error, OAuthError):
+        return error.status == _UNAUTHORIZED or error.error in _FAILED_GRANTS
+    return isinstance(error, Unauthenticated)
+
+
+class AuthenticationFailures:
+    """Counter of the failed authentications of each address, which slows down those over the limit."""
+
+    def __init__(self, limit: RateLimit, clock: Clock, *, pacing: Pacing | None = None) -> None:
+        self._limiter, self._clock = RateLimiter(limit, clock), clock
+        self._pacing = pacing or Pacing()
+        self._in_progress: Counter[str] = Counter()
+        self._gates: dict[str, FairSlots] = {}
+        """By address, the order in which its credentials are verified while it is over its limit."""
+
+    def is_over(self, address: str) -> bool:
+        """Return whether an address has failed too often, if the attempts in progress fail, too."""
+        return not self._limiter.has_quota(address, 1 + self._in_progress[address])
+
+    def count(self, address: str) -> tuple[Header, ...]:
+        """Count a failure and return the response headers; raise OverLimit if there were too many before it."""
+        return self._limiter.take(address)
+
+    async def admit(self, address: str, *, subject: str = "") -> None:
+        """Return when a credential of an address may be verified; raise OverLimit if too many wait."""
+        if not self.is_over(address):
+            return
+        gate, pacing = self._gates.setdefault(address, FairSlots(1, share=1)), self._pacing
+        if gate.waiting >= pacing.most_waiting:
+            raise OverLimit(max(1, math.ceil(gate.waiting * pacing.interval_s)), ())
+        try:
+            async with gate.acquire(subject):
+                await self._clock.sleep(pacing.interval_s)
+        finally:
+            if gate.is_idle:
+                self._gates.pop(address, None)
+
+    @asynccontextmanager
+    async def attempt(self, address: str, *, subject: str) -> AsyncIterator[None]:
+        """Verify a credential in the block, which begins as with `admit`. Many at once are like many failures."""
+        await self.admit(address, subject=subject)
+        self._in_progress[address] += 1
+        try:
+            yield
+        finally:
+            self._in_progress[address] -= 1
+            if not self._in_progress[address]:
+                del self._in_progress[address]
