@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509 import CertificateBuilder, Name, NameAttribute, random_serial_number
 from cryptography.x509.oid import NameOID
+from joserfc.jwk import ECKey
 
 from remuda.access.principal import AccessList
 from remuda.cloudinit.multipart import UnrecognizedUserData
@@ -113,6 +115,7 @@ def public_key() -> bytes:
     return Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
 
 
+EC_JWK = msgspec.json.encode(ECKey.generate_key("P-256").as_dict(private=False))
 EC_KEY = generate_private_key(SECP256R1()).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -267,7 +270,7 @@ RESPONSES: Mapping[str, Parser] = {
     ),
     "keys of a provider": Parser(
         lambda data: run_to_end(read_keys(lambda *_: _fetched("GET", "", {}, data), "https://idp.example.com")),
-        b'{"keys":[' + b'{"kty":"EC","crv":"P-256"},' * 50 + b"{}]}",
+        b'{"keys":[' + b",".join([EC_JWK] * 32) + b"]}",
         (
             (b"", b""),
             (b'{"keys":[{"kty":"RSA","e":"AQAB","n":"', b'"}]}'),

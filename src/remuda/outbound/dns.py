@@ -2,19 +2,20 @@
 
 A lookup has a deadline, and few run at the same time. It goes to the configured name servers, or to those of the
 machine, which should validate DNSSEC. Nothing is cached here: a record that was just published is to be found.
+
+dnspython loads an HTTP client, so it is imported in a thread, at the first lookup.
 """
 
 import asyncio
 from collections.abc import Sequence
-
-from dns.asyncresolver import Resolver
-from dns.exception import DNSException
-from dns.nameserver import Do53Nameserver
-from dns.resolver import NXDOMAIN, NoNameservers, NoResolverConfiguration, Timeout
-from dns.resolver import YXDOMAIN as TOO_LONG_BY_ALIAS
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from remuda.kernel.errors import Unavailable
 from remuda.outbound.addresses import read_name_server
+
+if TYPE_CHECKING:
+    from dns.asyncresolver import Resolver
 
 _TIME_S = 5.0
 _CONCURRENCY = 4
@@ -34,23 +35,29 @@ class TxtResolver:
             try:
                 async with asyncio.timeout(self._time_s):
                     return await self._resolve(name)
-            except (TimeoutError, OSError, Timeout, NoNameservers, NoResolverConfiguration):
+            except (TimeoutError, OSError):
                 raise Unavailable("The name servers do not respond: try again in a minute.") from None
 
     async def _resolve(self, name: str) -> Sequence[str]:
+        """Return the texts, or raise TimeoutError if no server knows."""
+        await asyncio.to_thread(import_module, "dns.asyncresolver")
+        from dns.exception import DNSException  # noqa: PLC0415  imported in the thread
+        from dns.resolver import NoNameservers, NoResolverConfiguration, Timeout  # noqa: PLC0415  same
+
         try:
             response = await self._client().resolve(f"{name}.", "TXT", search=False, lifetime=self._time_s)
-        except (NXDOMAIN, TOO_LONG_BY_ALIAS):
-            return ()
         except (Timeout, NoNameservers, NoResolverConfiguration):
-            raise
-        except DNSException:  # it has no TXT record, or is too long, or no name
+            raise TimeoutError from None
+        except DNSException:  # it does not exist, has no TXT record, is too long, or is no name
             return ()
         records = list(response.rrset or ())[:_MAX_RECORDS]
         return [b"".join(each.strings).decode("ascii", "replace") for each in records]
 
-    def _client(self) -> Resolver:
+    def _client(self) -> "Resolver":
         """Return a client. Without configured servers it reads those of the machine, which may have changed."""
+        from dns.asyncresolver import Resolver  # noqa: PLC0415  same
+        from dns.nameserver import Do53Nameserver  # noqa: PLC0415  same
+
         client = Resolver(configure=not self._servers)
         if self._servers:
             client.nameservers = [Do53Nameserver(address, port) for address, port in self._servers]
