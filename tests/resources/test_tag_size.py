@@ -3,12 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
+from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import TagWire
 from remuda.resources.tags import MAX_BYTES, own_tags, replaced_tags
-from tests.resources.test_reserved import ALICE, COMPUTE, OURS
+
+ALICE = Principal(subject="alice@example.com", type="user")
+COMPUTE = Principal(subject="unikorn-compute", type="system")
+OURS = Tag("compute.unikorn-cloud.org/instance-id", "a")
 
 _FULL = tuple(Tag(f"tag-{number:02}", "v" * (1024 - 6)) for number in range(16))
 
