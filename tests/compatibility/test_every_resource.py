@@ -35,7 +35,7 @@ async def test_a_description_that_is_empty_is_one(environment: CompatibilityEnvi
 async def test_what_has_many_tags_can_be_changed_although_each_change_adds_one(
     environment: CompatibilityEnvironment, example: Example
 ) -> None:
-    tags = {f"tag-{number}": "x" * 1024 for number in range(50)}
+    tags = {f"tag-{number}": "x" * 300 for number in range(50)}
     terraform, config = environment.provider, await example.config(environment, tags=tags, description="y" * 4096)
     made = await terraform.create(example.resource, config)
     await terraform.update(example.resource, made, {**config, "tags": tags | {"tag-0": "other"}})

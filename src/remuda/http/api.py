@@ -271,16 +271,16 @@ class Api:
             return await self._authenticate_in_route(inbound)
         return await self._execute_as(inbound, await self._principal(inbound))
 
-    async def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Response:
+    def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Coroutine[Any, Any, Response]:
         endpoint = inbound.endpoint
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
             reading = self._read(inbound, principal)
-            return await (_audited(self._audit(inbound, principal), reading) if endpoint.is_audited else reading)
+            return _audited(self._audit(inbound, principal), reading) if endpoint.is_audited else reading
         audit = self._audit(inbound, principal)
         writing = self._execute(inbound, principal, audit)
-        return await (_audited(audit, writing) if endpoint.is_audited else writing)
+        return _audited(audit, writing) if endpoint.is_audited else writing
 
     async def _authenticate_in_route(self, inbound: InboundRequest) -> Response:
         """Execute a public route that verifies credentials. Failures count as such, and not as requests."""

@@ -51,7 +51,7 @@ class AuthenticationFailures:
 
     def is_over(self, address: str) -> bool:
         """Return whether an address has failed too often, if the attempts in progress fail, too."""
-        return not self._limiter.has_quota(address, 1 + self._in_progress[address])
+        return not self._limiter.has_quota(address, 1 + self._in_progress.get(address, 0))
 
     def count(self, address: str) -> tuple[Header, ...]:
         """Count a failure and return the response headers; raise OverLimit if there were too many before it."""

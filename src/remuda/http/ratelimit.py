@@ -56,9 +56,10 @@ class RateLimiter:
     def has_quota(self, who: str, requests: int = 1) -> bool:
         """Return whether a caller has quota for further requests."""
         empty_at = self._empty_at.get(who)
+        if empty_at is None:
+            return self._fits(requests * self._cost_s, 0.0)
         now = self._clock.monotonic()
-        before = now if empty_at is None else max(empty_at, now)
-        return self._fits(before + requests * self._cost_s, now)
+        return self._fits(max(empty_at, now) + requests * self._cost_s, now)
 
     def refund(self, who: str) -> None:
         """Undo the last `take` of a caller."""
