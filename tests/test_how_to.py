@@ -89,6 +89,7 @@ NAMED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "compute/instances/status.py": "reads it from the status of the server, where region has it",
         "compute/instances/updates.py": "converts an empty text to None",
         "cli/crud.py": "shows the name of the object that it names",
+        "cli/commands/instance_actions.py": "says why there is no key",
         "region/servers/controller.py": "reads the object that it names",
         "region/servers/service.py": "checks the object that it names",
     },

@@ -4,26 +4,16 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Mapping
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from remuda.cli import main
 from remuda.datadir import DataDirectory
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import create_keyring_file
-from tests.kit.processes.program import Running, remuda, running
-
-ADMIN = ("--subject", "admin@remuda.local")
-
-
-def issue(data: Path, *words: str, environment: Mapping[str, str] | None = None) -> str:
-    told = remuda("token", "issue", "--data", str(data), *words, environment=environment)
-    assert told.returncode == 0, told.stderr
-    assert told.stderr.startswith("The token acts as admin@remuda.local and is valid until ")
-    return told.stdout.strip()
+from tests.kit.processes.operator import ADMIN, issue, organizations
+from tests.kit.processes.program import remuda, running
 
 
 def denied(data: Path, *words: str) -> str:
@@ -31,11 +21,6 @@ def denied(data: Path, *words: str) -> str:
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr.count("\n") == 1, told.stderr
     return told.stderr.strip()
-
-
-def organizations(one: Running, token: str) -> httpx2.Response:
-    url = f"{one.url}/identity/api/v1/organizations"
-    return httpx2.get(url, headers={"Authorization": f"Bearer {token}"})
 
 
 def port_of(data: Path) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx2
 
-from tests.cli.test_token import ADMIN, issue, organizations
+from tests.kit.processes.operator import ADMIN, issue, organizations
 from tests.kit.processes.program import Running, remuda, running
 from tests.kit.processes.shell import CHOSEN, Forms, visit
 

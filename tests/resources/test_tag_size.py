@@ -13,6 +13,7 @@ from remuda.resources.tags import MAX_BYTES, own_tags, replaced_tags
 ALICE = Principal(subject="alice@example.com", type="user")
 COMPUTE = Principal(subject="unikorn-compute", type="system")
 OURS = Tag("compute.unikorn-cloud.org/instance-id", "a")
+
 _FULL = tuple(Tag(f"tag-{number:02}", "v" * (1024 - 6)) for number in range(16))
 
 

@@ -282,8 +282,14 @@ def load_catalogues(path: Path | None = None) -> Mapping[str, SimCatalogue]:
     return parse_catalogues(text)
 
 
+_MAX_LINE = 8192  # the time for a key with many dots grows with the square of its length
+
+
 def parse_catalogues(text: str) -> Mapping[str, SimCatalogue]:
     """Return the clouds that a TOML text describes, by name, or raise Invalid."""
+    if any(len(line) > _MAX_LINE for line in text.splitlines()):
+        problem = f"has a line of more than {_MAX_LINE} characters"
+        raise Invalid("The catalogue", problem, remedy="write it on several lines")
     try:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
