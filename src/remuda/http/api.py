@@ -142,7 +142,7 @@ def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials
     """Read the credentials of a request; again for a stream, since the authorities of certificates may change."""
     peer, settings = inbound.observation.peer, ports.settings
     address = peer[0] if peer else None
-    certificate = inbound.tls_certificate
+    certificate = inbound.tls_certificate if "extensions" in inbound.scope else None
     if certificate and address and (address in settings.forwarding or address in settings.certificates):
         certificate = None  # it is the proxy's own
     return read_credentials(
@@ -276,15 +276,16 @@ class Api:
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
-            reading = self._read(inbound, principal)
-            return _audited(self._audit(inbound, principal), reading) if endpoint.is_audited else reading
+            if not endpoint.is_audited:
+                return self._read(inbound, principal)
+            return _audited(self._audit(inbound, principal), self._audited_read(inbound, principal))
         audit = self._audit(inbound, principal)
         writing = self._execute(inbound, principal, audit)
         return _audited(audit, writing) if endpoint.is_audited else writing
 
     async def _authenticate_in_route(self, inbound: InboundRequest) -> Response:
         """Execute a public route that verifies credentials. Failures count as such, and not as requests."""
-        address = anonymous(inbound.client(self._settings.forwarding))
+        address = self._address(inbound)
         limiter, failures, who = self._ports.limiter, self._ports.failures, f"credentials of {address}"
         await failures.admit(address)
         inbound.extra_headers += limiter.take(who)
@@ -305,25 +306,29 @@ class Api:
     async def _principal(self, inbound: InboundRequest) -> Principal:
         """Return the caller, after counting the request against its rate limit, or against that of its address."""
         take, failures = self._ports.limiter.take, self._ports.failures
-        address = anonymous(inbound.client(self._settings.forwarding))
         if inbound.endpoint.is_public:
-            inbound.extra_headers += take(address)
+            inbound.extra_headers += take(self._address(inbound))
             return ANONYMOUS
         authenticator, is_of_client = self._ports.authenticator, True
         try:
             credentials = _credentials(inbound, self._ports)
             is_of_client = credentials.certificate is None  # a service forwards the tokens of many clients
-            if is_of_client and failures.is_over(address) and not authenticator.knows(credentials):
-                await failures.admit(address)
+            if is_of_client and failures.has_any:
+                address = self._address(inbound)
+                if failures.is_over(address) and not authenticator.knows(credentials):
+                    await failures.admit(address)
             principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
         except Unauthenticated:
             if is_of_client:
-                inbound.extra_headers += failures.count(address)
+                inbound.extra_headers += failures.count(self._address(inbound))
             raise
         inbound.credentials = credentials
         inbound.observation.principal = principal.actor_name
         inbound.extra_headers += take(principal.actor_name)
         return principal
+
+    def _address(self, inbound: InboundRequest) -> str:
+        return anonymous(inbound.client(self._settings.forwarding))
 
     def _audit(self, inbound: InboundRequest, principal: Principal) -> Audit:
         endpoint = inbound.endpoint
@@ -340,15 +345,19 @@ class Api:
         )
 
     def _check_query(self, inbound: InboundRequest, principal: Principal) -> None:
-        if query := inbound.scope["query_string"]:
-            inbound.endpoint.check_query(query, principal)
+        inbound.endpoint.check_query(inbound.scope["query_string"], principal)
 
-    async def _read(self, inbound: InboundRequest, principal: Principal) -> Response:
-        self._check_query(inbound, principal)
+    def _read(self, inbound: InboundRequest, principal: Principal) -> Coroutine[Any, Any, Response]:
+        """Return the execution of a read, or raise Malformed: a coroutine less than awaiting it here."""
+        if inbound.scope["query_string"]:
+            self._check_query(inbound, principal)
         # A read creates nothing, so its operation needs no id of its own.
         trace_id, caller = inbound.observation.trace_id, inbound.endpoint.with_payer(principal, inbound.values)
         context = Context(principal=caller, operation=trace_id, trace_id=trace_id)
-        return await self._handle(inbound, context, NOTHING)
+        return self._handle(inbound, context, NOTHING)
+
+    async def _audited_read(self, inbound: InboundRequest, principal: Principal) -> Response:
+        return await self._read(inbound, principal)
 
     async def _execute(self, inbound: InboundRequest, principal: Principal, audit: Audit) -> Response:
         endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.observation.trace_id

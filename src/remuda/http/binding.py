@@ -208,6 +208,9 @@ class Binder(Generic[ParametersT]):
 
     def normalized(self, values: tuple[str, ...]) -> tuple[str, ...]:
         """Return the values of a path with their ids in lower case, as they are stored."""
+        together = "".join(values)
+        if together == together.lower():
+            return values
         return tuple(
             value.lower() if field.is_id else value for field, value in zip(self._in_path, values, strict=True)
         )

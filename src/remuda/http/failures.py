@@ -49,6 +49,11 @@ class AuthenticationFailures:
         self._gates: dict[str, FairSlots] = {}
         """By address, the order in which its credentials are verified while it is over its limit."""
 
+    @property
+    def has_any(self) -> bool:
+        """Whether any address failed recently, or verifies credentials that may fail."""
+        return bool(len(self._limiter) or self._in_progress)
+
     def is_over(self, address: str) -> bool:
         """Return whether an address has failed too often, if the attempts in progress fail, too."""
         return not self._limiter.has_quota(address, 1 + self._in_progress.get(address, 0))

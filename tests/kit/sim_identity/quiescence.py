@@ -103,12 +103,9 @@ def _not_provisioned(seen: IdentitySnapshot, each: Organization | Project) -> It
 
 
 def _domains(seen: IdentitySnapshot) -> Iterator[str]:
-    """Every domain that somebody requests is had by one who does."""
+    """Every domain that somebody has proven is requested by whoever has it; no record is published for the others."""
     requests = {each.name: each.spec.domain for each in seen.organization.values() if not each.is_deleting}
     had = {domain.spec.domain: _home(domain) for domain in seen.domains.values()}
-    for organization, domain in requests.items():
-        if domain and domain not in had:
-            yield f"nobody has {domain}, and {organization} requests it"
     for domain, organization in had.items():
         if organization in requests and requests[organization] != domain:
             yield f"{organization} has {domain} and does not request it"
