@@ -2,7 +2,8 @@
 
 Each parser reads documents that repeat one piece, between a beginning and an end that lead it there. Costs are CPU
 times of this process, the least of several, and compared within one run: the worst document of 256 kB may cost 24
-times the same one of 16 kB, which is 16 times as long, and 20 times an ordinary document of 256 kB.
+times the same one of 16 kB, which is 16 times as long, and 20 times an ordinary document. That one is of 256 kB where
+the parser accepts it, else of the largest size that it accepts, and its cost is never scaled.
 """
 
 import base64
@@ -76,8 +77,6 @@ T = TypeVar("T")
 FILE = Path("remuda.toml")
 SMALL, LARGE = 16 * 1024, 256 * 1024
 MOST_GROWTH, MOST_OVER_ORDINARY = 24, 20
-FLOOR_S = 0.002
-"""Below this a cost is noise, and no attack."""
 PIECES = tuple(
     piece.encode("latin-1")
     for piece in (
@@ -91,6 +90,7 @@ PIECES = tuple(
             "a: b\n",
             "- ",
             "- a\n",
+            "a,",
             "&a [*a]\n",
             "? ",
             "--B\n",
@@ -125,8 +125,9 @@ class Parser:
 
     read: Callable[[bytes], object]
     ordinary: bytes
-    """It is repeated up to the size of the others where that makes sense."""
     frames: tuple[tuple[bytes, bytes], ...] = ((b"", b""),)
+    wrap: Callable[[bytes], bytes] = bytes
+    """What is done with each document but the ordinary one before it is read."""
 
     def cost_s(self, document: bytes, *, times: int = 3) -> float:
         """Return the CPU seconds of one reading."""
@@ -140,6 +141,32 @@ class Parser:
 
 
 _MAIL = b'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n'
+_CATALOGUE = b"""
+[[flavors]]
+id = "11111111-1111-1111-1111-111111111111"
+name = "small"
+cpus = 1
+memory_gib = 2
+disk_gib = 20
+[clouds.one]
+public_addresses = ["198.51.100.0/29"]
+hosts = { small = { count = 2, size = 3 } }
+""" + b"".join(
+    b"""
+[[images]]
+id = "33333333-3333-3333-3333-%012d"
+name = "linux-%d"
+size_gib = 1
+os = { family = "debian", distro = "debian", version = "12" }
+"""
+    % (number, number)
+    for number in range(1_600)
+)
+_IDS = dict.fromkeys(
+    ("flavorId", "imageId", "organizationId", "projectId", "networkId"), "11111111-1111-1111-1111-111111111111"
+)
+_INSTANCE = msgspec.json.encode({"metadata": {"name": "a"}, "spec": _IDS | {"userData": "A" * 250_000}})
+_CONFIG = b"#cloud-config\npackages:\n" + b"- nginx-with-a-long-name\n" * 3_500
 _FORM_TYPE = b"application/x-www-form-urlencoded"
 _TOKEN = to_base64url(b'{"alg":"ES512","kid":"k"}')
 
@@ -147,12 +174,24 @@ _SEALED = SEALER.seal(Secret("1"), context="x").encode()
 _CLIENT = OAuth2Client(metadata=Metadata(name="c"), spec=OAuth2ClientSpec(redirect_uris=("http://127.0.0.1/callback",)))
 _OF_DOMAIN = partial(OrganizationSpecWire, "domain", provider_scope="organization", provider_id="p")
 _PATHS = PathTrie((route.method, route.path, route) for route in REGION.routes)
+_BODY, _FORM = BodyReader(InstanceCreate), FormReader(LoginForm)
+_COOKIE = Cookie("https://identity.example.com", "remuda-login")
+_KNOWN_BROWSER = KnownBrowserCookie(
+    "https://i.example.com", sealer=SEALER, clock=SystemClock(), randomness=SystemRandomness()
+)
 _PROXIES = ForwardingProxies(["0.0.0.0/0", "::/0"])
 
 
 def text(read: Callable[[str], object]) -> Callable[[bytes], object]:
     """Return a parser of text as a parser of bytes."""
     return lambda data: read(data.decode("latin-1"))
+
+
+def packed_archives(data: bytes, *, begin: bytes = b"", end: bytes = b"") -> bytes:
+    """Return gzipped user data with an archive for each kB, as much as it may have for 256 kB."""
+    head = b"\n--B\nContent-Type: text/cloud-config-archive\n\n#cloud-config-archive\n"
+    entries = (data[at : at + 1024] * 4 for at in range(0, min(len(data), 248 * 1024), 1024))
+    return gzip.compress(_MAIL + b"".join(head + begin + each + end for each in entries) + b"\n--B--\n", 1)
 
 
 def read_redirect_uri(uri: str) -> None:
@@ -187,7 +226,7 @@ HEADERS: Mapping[str, Parser] = {
     "bearer token": Parser(read_bearer, b"Bearer " + b"a" * 100_000, ((b"", b""), (b"Bearer ", b""))),
     "forwarded addresses": Parser(
         lambda header: _PROXIES.client_of("192.0.2.1", header),
-        b"192.0.2.1, " * 10_000,
+        b"192.0.2.1, " * 23_000,
         ((b"", b""), (b"192.0.2.", b"")),
     ),
     "forwarded certificate": Parser(
@@ -200,25 +239,23 @@ HEADERS: Mapping[str, Parser] = {
         ),
     ),
     "accepted types": Parser(
-        lambda header: negotiated({b"accept": header, b"accept-encoding": header}), b"text/plain;q=0.5, " * 5_000
+        lambda header: negotiated({b"accept": header, b"accept-encoding": header}), b"text/plain;q=0.5, " * 14_500
     ),
     "content type of JSON": Parser(
-        lambda header: BodyReader(InstanceCreate).read(b"{}", header),
+        partial(BodyReader(dict[str, str]).read, b"{}"),
         b"application/json; charset=utf-8",
         ((b"", b""), (b"application/", b"json"), (b"application/json", b""), (b"application/a+", b"")),
     ),
-    "content type of a form": Parser(
-        lambda header: FormReader(LoginForm).read(b"", header), _FORM_TYPE, ((b"", b""), (_FORM_TYPE, b""))
+    "content type of a form": Parser(partial(_FORM.read, b"state=s"), _FORM_TYPE, ((b"", b""), (_FORM_TYPE, b""))),
+    "path": Parser(
+        text(_PATHS.find),
+        b"/api/v2/networks/" + b"%E5%90%8D" * 28_000,
+        ((b"", b""), (b"/", b""), (b"/api/v2/networks/", b"")),
     ),
-    "path": Parser(text(_PATHS.find), b"/api/v2/networks/a", ((b"", b""), (b"/", b""), (b"/api/v2/networks/", b""))),
     "idempotency key": Parser(lambda header: read_key({b"idempotency-key": header}, is_public=False), b"k" * 255),
     "If-Match": Parser(lambda header: read_if_match({b"if-match": header}, is_conditional=True), b'"a"'),
     "known browser": Parser(
-        text(
-            lambda header: KnownBrowserCookie(
-                "https://i.example.com", sealer=SEALER, clock=SystemClock(), randomness=SystemRandomness()
-            ).read(header)
-        ),
+        text(_KNOWN_BROWSER.read),
         b"remuda-known-browser=a; " * 10_000,
         ((b"", b""), (b"__Host-remuda-known-browser=", b""), (b"remuda-known-browser=" + _SEALED, b"")),
     ),
@@ -239,12 +276,12 @@ VALUES: Mapping[str, Parser] = {
     ),
     "public key": Parser(
         text(load_public_key),
-        EC_KEY,
+        b"explanation of the key\n" * 11_000 + EC_KEY,
         ((b"", b""), (b"-----BEGIN PUBLIC KEY-----\n", b"\n-----END PUBLIC KEY-----\n"), (EC_KEY, b"")),
     ),
     "sealed text": Parser(
         text(lambda sealed: SEALER.open(sealed, context="x")),
-        _SEALED,
+        SEALER.seal(Secret("s" * 190_000), context="x").encode(),
         ((b"", b""), (b"sealed:v1:", b""), (_SEALED, b"")),
     ),
     "e-mail address": Parser(text(email_address), b"ann@example.com", ((b"", b""), (b"a@", b""), (b"a", b"@b.c"))),
@@ -254,10 +291,14 @@ VALUES: Mapping[str, Parser] = {
         ((b"", b""), (b"a.", b""), (b"", b".com")),
     ),
     "issuer": Parser(
-        text(check_issuer), b"https://idp.example.com/x", ((b"", b""), (b"https://", b""), (b"https://a/", b""))
+        text(check_issuer),
+        b"https://idp.example.com/" + b"path/" * 300,
+        ((b"", b""), (b"https://", b""), (b"https://a/", b"")),
     ),
-    "tag name": Parser(text(reserving_service), b"a.unikorn-cloud.org/x", ((b"", b""), (b"", b".unikorn-cloud.org/"))),
-    "duration": Parser(text(parse_duration), b"1h30m", ((b"", b""), (b"1", b"s"))),
+    "tag name": Parser(
+        text(reserving_service), b"team." * 52_000 + b"unikorn-cloud.org/x", ((b"", b""), (b"", b".unikorn-cloud.org/"))
+    ),
+    "duration": Parser(text(parse_duration), b"1h30m" * 50_000, ((b"", b""), (b"1", b"s"))),
     "cursor": Parser(text(Cursors(AccessList()).read), b"1-" + b"0" * 16, ((b"", b""), (b"", b"-" + b"0" * 16))),
 }
 """Parsers of single values in bodies, queries and settings."""
@@ -265,12 +306,12 @@ VALUES: Mapping[str, Parser] = {
 RESPONSES: Mapping[str, Parser] = {
     "response of a provider": Parser(
         from_provider,
-        b'{"keys":[' + b'{"kty":"EC"},' * 10_000 + b"{}]}",
+        b'{"keys":[' + b'{"kty":"EC"},' * 20_000 + b"{}]}",
         ((b"", b""), (b'{"a":', b"}"), (b'{"a":"', b'"}')),
     ),
     "keys of a provider": Parser(
         lambda data: run_to_end(read_keys(lambda *_: _fetched("GET", "", {}, data), "https://idp.example.com")),
-        b'{"keys":[' + b",".join([EC_JWK] * 32) + b"]}",
+        b'{"keys":[' + b",".join([EC_JWK[:-1] + b',"x5c":["' + b"MIIC" * 1_900 + b'"]}'] * 32) + b"]}",
         (
             (b"", b""),
             (b'{"keys":[{"kty":"RSA","e":"AQAB","n":"', b'"}]}'),
@@ -280,14 +321,14 @@ RESPONSES: Mapping[str, Parser] = {
     ),
     "error of a service": Parser(
         lambda data: error_from(422, {}, data, server="region"),
-        b'{"error":"invalid","error_description":"' + b"a" * 9_000 + b'"}',
+        b'{"error":"invalid","error_description":"' + b"a" * 250_000 + b'"}',
     ),
     "event stream": Parser(
         lambda data: [*EventReader().feed(data)], b"data: {}\n\n" * 20_000, ((b"", b""), (b"data: ", b"\n\n"))
     ),
     "catalogue": Parser(
         text(parse_catalogues),
-        b"[clouds.a]\n" + b"".join(b"a%d = 1\n" % number for number in range(20_000)),
+        _CATALOGUE,
         ((b"", b""), (b"a = [", b"]")),
     ),
 }
@@ -311,11 +352,18 @@ PARSERS: Mapping[str, Parser] = {
         ),
     ),
     "gzipped user data": Parser(
-        lambda data: parts(gzip.compress(data, 1)), b"#cloud-config\n" + b"a: b\n" * 50_000, ((_MAIL + b"\n", b""),)
+        parts,
+        gzip.compress(b"#cloud-config\n" + b"a: a longer value\n" * 14_000),
+        ((_MAIL + b"\n", b""),),
+        gzip.compress,
+    ),
+    "gzipped archives of lines": Parser(cloud_init_effects, gzip.compress(_CONFIG), wrap=packed_archives),
+    "gzipped archives of lists": Parser(
+        cloud_init_effects, gzip.compress(_CONFIG), wrap=partial(packed_archives, begin=b"[", end=b"]")
     ),
     "cloud-config": Parser(
         cloud_init_effects,
-        b"#cloud-config\npackages:\n" + b"- nginx-with-a-long-name\n" * 10_000,
+        _CONFIG,
         (
             (b"#cloud-config\n", b""),
             (b"#cloud-config\nusers:\n- ", b""),
@@ -333,58 +381,85 @@ PARSERS: Mapping[str, Parser] = {
             (_TOKEN.encode() + b"." + to_base64url(b'{"exp":').encode(), b".a"),
         ),
     ),
-    "claim": Parser(read_claim_of_bearer, to_base64url(b'{"actor":"ann"}').encode()),
+    "claim": Parser(read_claim_of_bearer, to_base64url(b'{"actor":"' + b"a" * 6_000 + b'"}').encode()),
     "certificate": Parser(
         lambda data: read_certificate(data.decode("latin-1")),
-        certificate(),
+        b"Subject: CN=unikorn-compute\n" * 9_000 + certificate(),
         ((b"", b""), (b"-----BEGIN CERTIFICATE-----\n", b"\n-----END CERTIFICATE-----\n")),
     ),
     "cookies": Parser(
-        lambda data: Cookie("https://identity.example.com", "remuda-login").read(data.decode("latin-1")),
+        text(_COOKIE.read),
         b"a=b; " * 50_000,
         ((b"", b""), (b"__Host-remuda-login=", b"")),
     ),
     "form": Parser(
-        lambda data: FormReader(LoginForm).read(data, _FORM_TYPE),
-        b"email=a%40b&password=p",
+        lambda data: _FORM.read(data, _FORM_TYPE),
+        b"state=s&email=a%40b.example&password=" + b"%E8%AF%8D" * 28_000,
         ((b"", b""), (b"email=", b"")),
     ),
-    "query": Parser(Binder(NetworkedQuery).bind_query, b"tag=a%3Db&limit=10", ((b"", b""), (b"tag=", b""))),
+    "query": Parser(
+        Binder(NetworkedQuery).bind_query, b"tag=name%3D" + b"%E5%80%BC" * 28_000, ((b"", b""), (b"tag=", b""))
+    ),
     "body": Parser(
-        lambda data: BodyReader(InstanceCreate).read(data, b"application/json"),
-        b'{"metadata":{"name":"' + b"a" * 250_000 + b'"}}',
+        lambda data: _BODY.read(data, b"application/json"),
+        _INSTANCE,
         ((b"", b""), (b'{"metadata":{"name":"', b'"}}'), (b'{"spec":', b"}")),
     ),
     "SSH key": Parser(
-        lambda data: authority_key(data.decode("latin-1")), public_key(), ((b"", b""), (b"ssh-ed25519 ", b" a"))
+        lambda data: authority_key(data.decode("latin-1")),
+        public_key() + b" " + b"comment " * 2_000,
+        ((b"", b""), (b"ssh-ed25519 ", b" a")),
     ),
     "prefix": Parser(
         lambda data: find_prefix(data.decode("latin-1")), b"10.0.0.0/8", ((b"", b""), (b"10.0.0.0/", b""))
     ),
     "configuration": Parser(
         lambda data: [*from_file(parse(data.decode("latin-1"), FILE), FILE)],
-        b"[server]\n" + b"".join(b"a%d = 1\n" % number for number in range(25_000)),
+        b"[server]\ncors_origins = [" + b'"https://a.example.com",\n' * 10_000 + b"]\n",
         ((b"", b""), (b"a = ", b""), (b'a = "', b'"'), (b"[server]\na = [", b"]"), (b"", b"=1")),
     ),
-    "selector": Parser(lambda data: parse_tag_selector(data.decode("latin-1")), b"a=b", ((b"", b""), (b"a=", b""))),
+    "selector": Parser(
+        lambda data: parse_tag_selector(data.decode("latin-1")),
+        b"name=" + b"value " * 43_000,
+        ((b"", b""), (b"a=", b"")),
+    ),
     "address": Parser(
         lambda data: read_target(data.decode("latin-1")),
-        b"https://a.example.com/x",
+        b"https://a.example.com/" + b"x" * 2_000,
         ((b"https://", b"/"), (b"https://a/", b"")),
     ),
 }
 
 
-def growth(parser: Parser, frame: tuple[bytes, bytes], piece: bytes) -> tuple[float, float]:
-    """Return the cost of a large document, and how many times that of a small one it is."""
+Frame = tuple[bytes, bytes]
+
+
+def document(parser: Parser, frame: Frame, piece: bytes, size: int) -> bytes:
+    """Return a document of about this size."""
     begin, end = frame
-    small, large = (begin + piece * ((size - len(begin) - len(end)) // len(piece)) + end for size in (SMALL, LARGE))
+    return parser.wrap(begin + piece * ((size - len(begin) - len(end)) // len(piece)) + end)
+
+
+@pytest.fixture(scope="module")
+def floor_s() -> float:
+    """Return the cost below which a reading is noise, and no attack: a few passes over as many bytes."""
+
+    def visit_each(data: bytes) -> None:
+        for _ in data:
+            pass
+
+    return 4 * Parser(visit_each, b"").cost_s(bytes(LARGE), times=20)
+
+
+def growth(parser: Parser, frame: Frame, piece: bytes, floor_s: float) -> tuple[float, float]:
+    """Return the cost of a large document, and how many times that of a small one it is."""
+    small, large = (document(parser, frame, piece, size) for size in (SMALL, LARGE))
     cost = parser.cost_s(large, times=1)
-    if cost < FLOOR_S:
+    if cost < floor_s:
         return cost, 1.0
     for times in (3, 20):  # what seems too steep is measured once more, since a busy machine slows the caches down
         cost = parser.cost_s(large, times=times)
-        growing = cost / max(parser.cost_s(small, times=times), FLOOR_S / MOST_GROWTH)
+        growing = cost / max(parser.cost_s(small, times=times), floor_s / MOST_GROWTH)
         if growing <= MOST_GROWTH:
             break
     return cost, growing
@@ -392,22 +467,31 @@ def growth(parser: Parser, frame: tuple[bytes, bytes], piece: bytes) -> tuple[fl
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PARSERS)
-def test_no_document_costs_more_than_its_length(name: str) -> None:
+def test_no_document_costs_more_than_its_length(name: str, floor_s: float) -> None:
     parser = PARSERS[name]
-    ordinary = parser.cost_s(parser.ordinary) * max(1.0, LARGE / len(parser.ordinary))
-    found = {(frame, piece): growth(parser, frame, piece) for frame in parser.frames for piece in PIECES}
+    ordinary = parser.cost_s(parser.ordinary)
+    found = {(frame, piece): growth(parser, frame, piece, floor_s) for frame in parser.frames for piece in PIECES}
     steep = {at: times for at, (_, times) in found.items() if times > MOST_GROWTH}
     assert not steep, f"{name}: {max(steep.items(), key=lambda each: each[1])}"
-    worst, (cost, _) = max(found.items(), key=lambda each: each[1][0])
-    assert cost <= max(FLOOR_S, MOST_OVER_ORDINARY * ordinary), f"{name}: {worst} costs {cost / ordinary:.0f} times"
+    (frame, piece), (cost, _) = max(found.items(), key=lambda each: each[1][0])
+    if cost > max(floor_s, MOST_OVER_ORDINARY * ordinary):  # measured once more, like what seems too steep
+        cost = parser.cost_s(document(parser, frame, piece, LARGE), times=20)
+    worst = f"{frame} {piece[:64]!r} costs {cost / ordinary:.0f} times"
+    assert cost <= max(floor_s, MOST_OVER_ORDINARY * ordinary), f"{name}: {worst}"
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_an_ordinary_document_is_accepted(name: str) -> None:
+    """A document that is refused early would cost nothing, and say nothing of what a document may cost."""
+    PARSERS[name].read(PARSERS[name].ordinary)
 
 
 @pytest.mark.thorough
-def test_a_quadratic_parser_is_found() -> None:
+def test_a_quadratic_parser_is_found(floor_s: float) -> None:
     def quadratic(data: bytes) -> None:
         for at in range(0, len(data), 64):
             data[at:].count(b";")
 
-    cost, times = growth(Parser(quadratic, b""), (b"", b""), b";")
-    assert cost > FLOOR_S
+    cost, times = growth(Parser(quadratic, b""), (b"", b""), b";", floor_s)
+    assert cost > floor_s
     assert times > MOST_GROWTH

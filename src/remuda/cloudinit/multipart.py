@@ -2,8 +2,8 @@
 
 Python's own parser repairs broken messages, recurses without limit and takes quadratic time for the parameters of a
 header. Here headers are read in one pass, and bodies are split strictly: every delimiter line counts, the closing one
-is required, every part must be readable, and the number of parts and levels is limited. The first word of a payload
-determines its format, so `#cloud-config-archive` is never taken for `#cloud-config`.
+is required, every part must be readable, and the number of parts, levels and parameters is limited. The first word of a
+payload determines its format, so `#cloud-config-archive` is never taken for `#cloud-config`.
 """
 
 import base64
@@ -12,6 +12,8 @@ import quopri
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from string import whitespace
 from urllib.parse import unquote
 
 FIRST_LINES = {
@@ -63,10 +65,11 @@ DEEPEST = 8
 
 _MAX_PARTS = 256
 _MAX_HEADERS = 8192
+_MAX_PARAMETERS = 16
 _VERSION_WITHIN = 4096  # cloud-init searches no further for it
 _HEADERS = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*(?P<rest>\r?\n|\Z)")
 _FIRST_HEADER = re.compile(rb"[!-9;-~]+:")
-_NEWLINE = re.compile(rb"\r?\n\Z")
+_WHITESPACE = whitespace.encode()
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
 _TYPE = re.compile(r"[!-.0-:<-~]+/[!-.0-:<-~]+")
 _PARAMETER = re.compile(r';\s*([^\s;="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^;"]*+))')
@@ -94,8 +97,8 @@ class Entity:
         return self.parameter("content-disposition", "filename") or self.parameter("content-type", "name") or None
 
     def parameter(self, header: str, name: str) -> str:
-        """Return a parameter of a header, or an empty string."""
-        for found in _PARAMETER.finditer(self.headers.get(header, "")):
+        """Return a parameter of a header, one of the first ones, or an empty string."""
+        for found in islice(_PARAMETER.finditer(self.headers.get(header, "")), _MAX_PARAMETERS):
             value = re.sub(r"\\(.)", r"\1", found[2]) if found[2] is not None else found[3].strip()
             if found[1].lower() == name:
                 return value
@@ -113,7 +116,7 @@ class Entity:
             case "" | "7bit" | "8bit" | "binary":
                 return self.body
             case "base64":
-                return base64.b64decode(b"".join(self.body.split()), validate=True)
+                return base64.b64decode(self.body.translate(None, _WHITESPACE), validate=True)
             case "quoted-printable":
                 return quopri.decodestring(self.body)
             case _:
@@ -178,15 +181,16 @@ def _split(message: Entity) -> Multipart:
         raise UnrecognizedUserData("multipart userData cannot be encoded as a whole")
     start: int | None = None
     parts: list[Entity] = []
-    delimiter = re.compile(rb"^--" + re.escape(boundary) + rb"(?P<close>--)?[ \t]*\r?$", re.MULTILINE)
-    for found in delimiter.finditer(message.body):
+    # The line break before a delimiter makes the search fast: it looks for fixed bytes, which do not overlap.
+    delimiter = re.compile(rb"\n--" + re.escape(boundary) + rb"(?P<close>--)?[ \t]*+\r?$", re.MULTILINE)
+    for found in delimiter.finditer(b"\n" + message.body):
         if start is not None:
             parts.append(_part(message.body[start : found.start()], len(parts) + 1))
         if found["close"]:
             break
         if len(parts) == _MAX_PARTS:
             raise _too_many()
-        start = found.end() + len(b"\n")
+        start = found.end()  # in the body it is one less, and the line break follows
     else:
         raise UnrecognizedUserData("multipart userData has no closing boundary")
     if not parts:
@@ -196,8 +200,8 @@ def _split(message: Entity) -> Multipart:
 
 def _part(written: bytes, number: int) -> Entity:
     # The line break before a delimiter belongs to the delimiter.
-    part = _entity(_NEWLINE.sub(b"", written))
-    if part is None or not _NEWLINE.search(written):
+    part = _entity(written.removesuffix(b"\n").removesuffix(b"\r"))
+    if part is None or not written.endswith(b"\n"):
         raise _unreadable(number)
     return part
 

@@ -23,6 +23,8 @@ from remuda.kernel.errors import Invalid, Malformed
 
 MAX_UNPACKED = 1024 * 1024
 """Largest size of decompressed user data in bytes."""
+MAX_LINES = 20_000
+"""Largest number of lines of decompressed user data."""
 
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
@@ -47,6 +49,8 @@ def parts(data: bytes, *, deepest: int = DEEPEST) -> list[Part]:
     if not data:
         return []
     payload = _unpacked(data) if is_gzip(data) else data
+    if payload.count(b"\n") > MAX_LINES:
+        raise UnrecognizedUserData(f"userData has more than {MAX_LINES} lines")
     declared = content_type_of(payload)
     if declared is not None:
         return [Part(declared, None, payload)]

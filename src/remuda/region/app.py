@@ -218,7 +218,11 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
             *storage_controllers.controllers(reconciling, identity, providers, settings=settings),
             *image_controllers.controllers(reconciling, providers, self._transfers, settings=settings),
             *server_controllers.controllers(
-                reconciling, providers, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
+                reconciling,
+                providers,
+                documents=DocumentChecks(ports.run_blocking),  # its own slots: requests do not take them
+                create_attempts=ports.settings.create_attempts,
+                settings=settings.for_many(),
             ),
         )
 

@@ -270,7 +270,9 @@ async def open_servers(
         *networks_controllers.controllers(ports, identity, clouds, settings=settings),
         *groups_controllers.controllers(ports, clouds, settings=settings),
         *authorities_controllers.controllers(ports, identity, settings=settings),
-        *servers_control.controllers(ports, clouds, create_attempts=3, settings=settings),
+        *servers_control.controllers(
+            ports, clouds, documents=DocumentChecks(run_inline), create_attempts=3, settings=settings
+        ),
     )
     common: dict[str, Any] = {"store": store, "identity": identity, "providers": clouds, "clock": world.clock}
     networks = Networks(**common, operations=operations)

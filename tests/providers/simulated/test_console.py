@@ -4,11 +4,14 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
@@ -277,11 +280,82 @@ def test_every_entry_of_an_archive_is_applied_as_a_part_of_its_own() -> None:
 
 def test_archives_in_archives_end_somewhere() -> None:
     innermost = "hostname: deep"
-    for _ in range(20):
+    for _ in range(12):
         innermost = "#cloud-config-archive\n" + json.dumps([innermost])
     applied = cloud_init_effects(innermost.encode())
     assert applied.hostname == ""
     assert applied.warnings == ["An archive in so many others is not shown here"]
+
+
+class ParsedYaml:
+    """What is given to the parser of YAML, and what it finds there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        self.events = 0
+        self._parse = yaml.parse
+        monkeypatch.setattr(yaml, "parse", self._counted)
+
+    def _counted(self, text: str, **options: Any) -> Iterator[yaml.Event]:
+        self.sizes.append(len(text))
+        for event in self._parse(text, **options):
+            self.events += 1
+            yield event
+
+
+def archives(count: int, entries: bytes) -> bytes:
+    """Return a message of archives."""
+    head = b'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n'
+    part = b"--B\nContent-Type: text/cloud-config-archive\n\n#cloud-config-archive\n" + entries + b"\n"
+    return head + part * count + b"--B--\n"
+
+
+def archives_in(levels: int, innermost: bytes) -> bytes:
+    for _ in range(levels):
+        innermost = b"#cloud-config-archive\n- |\n" + b"".join(b" " + line + b"\n" for line in innermost.splitlines())
+    return innermost
+
+
+HEAVY = {
+    "archives of many entries": archives(136, b"[" + b"a," * 1_900 + b"]"),
+    "archives without entries": archives(255, b"[" + b"[]," * 1_300 + b"]"),
+    "archives that are broken": archives(255, b"{"),
+    "archives of one long line": archives(255, b"# " + b"a" * 3_900),
+    "long archives in archives": archives_in(4, b"#cloud-config\n# " + b"a" * 900_000),
+    "wide archives in archives": archives_in(2, b"#cloud-config-archive\n" + b'- "#cloud-config-archive\\n{"\n' * 900),
+    "one long list": b"#cloud-config\npackages: [" + b"a," * 400_000 + b"]",
+}
+
+
+@pytest.mark.parametrize("document", HEAVY.values(), ids=HEAVY)
+def test_however_many_archives_user_data_has_little_of_it_is_parsed(
+    monkeypatch: pytest.MonkeyPatch, document: bytes
+) -> None:
+    parsed = ParsedYaml(monkeypatch)
+    applied = cloud_init_effects(gzip.compress(document))
+    assert parsed.events <= 4_100
+    assert len(parsed.sizes) <= 1_000
+    assert sum(parsed.sizes) <= 128 * 1024
+    assert 1 <= len(applied.warnings) <= 9
+
+
+def test_no_part_is_read_that_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = ParsedYaml(monkeypatch)
+    applied = cloud_init_effects(archives(100, b'- "#!/bin/sh"'))
+    assert applied.scripts == [(f"part-{number:03d}", 1) for number in range(1, 9)]
+    assert applied.warnings == ["Only the first 8 parts are shown here"]
+    assert len(parsed.sizes) == 9
+
+
+@options(lambda: {"catalogue": without_delays(PROMPT)}, seeds=1)
+async def test_user_data_is_read_once_for_many_reads_of_a_console(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = ParsedYaml(monkeypatch)
+    first = await boot(scene, CONFIG)
+    assert "chosen-name" in first
+    assert await output(scene) == first
+    assert len(parsed.sizes) == 1
 
 
 def test_a_template_that_has_nothing_to_be_filled_in_is_what_it_says() -> None:

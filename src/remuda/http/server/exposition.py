@@ -96,11 +96,14 @@ def negotiated(headers: Mapping[bytes, bytes]) -> Format:
     )
 
 
+_MOST = 64
+
+
 def _qualities(header: bytes) -> Mapping[str, float]:
-    """Return the best quality of each value in a header such as `Accept`; one that is not a number is 0."""
+    """Return the best quality of the first values in a header such as `Accept`; one that is not a number is 0."""
     found: dict[str, float] = {}
-    for item in header.decode("latin-1").lower().split(","):
-        value, *parameters = (part.strip() for part in item.split(";"))
+    for item in header.decode("latin-1").lower().split(",", _MOST)[:_MOST]:
+        value, *parameters = (part.strip() for part in item.split(";", _MOST)[:_MOST])
         quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
         found[value] = max(found.get(value, 0.0), _number(quality))
     return found

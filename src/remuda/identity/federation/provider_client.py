@@ -95,6 +95,8 @@ _MAX_ISSUERS = 1000
 _OK = 200
 _MIN_RSA_BITS = 2048
 _MAX_KEYS = 32
+_MAX_MEMBER = 4096
+"""Largest length of a number in a key: one of RSA has 2,731 characters for 16,384 bits, and none is verified beyond."""
 """Limit of the time that trying all keys takes."""
 
 
@@ -251,6 +253,8 @@ def _is_web(url: str) -> bool:
 
 def _public_key(data: dict[str, Any]) -> PublicKey | None:
     if data.get("use", "sig") != "sig":
+        return None
+    if any(isinstance(each, str) and len(each) > _MAX_MEMBER for each in data.values()):
         return None
     try:
         key = JWKRegistry.import_key(data)

@@ -154,17 +154,19 @@ PROJECT_VIEW = etag_view(read_project, writable_project)
 
 
 _HOST = r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?|\[[0-9A-Fa-f:.]+\]"
+_MAX_ISSUER = 2048
 _ISSUER = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(:[0-9]{{1,5}})?(/[!$-;=A-Z_a-z~]*)?")
 
 
 def check_issuer(issuer: str, field: str = "spec.issuer") -> None:
     """Raise Invalid for a URL that cannot be trusted: without TLS, only on this machine."""
-    found = _ISSUER.fullmatch(issuer)
+    found = _ISSUER.fullmatch(issuer) if len(issuer) <= _MAX_ISSUER else None
     if found is None or not (found["scheme"] == "https" or _is_loopback(found["host"].strip("[]"))):
         raise Invalid(
             field,
             "is not a URL that can be trusted",
-            remedy="write it as https://host/path, without user, query and fragment; http only on this machine",
+            remedy="write it as https://host/path, without user, query and fragment; http only on this machine; "
+            f"at most {_MAX_ISSUER} characters",
         )
 
 

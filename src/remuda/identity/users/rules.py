@@ -122,12 +122,13 @@ LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
 _ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _ADDRESS = re.compile(rf"(?=.{{3,254}}$)(?=[^@]{{1,64}}@){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+_MAX_UNFOLDED = 1024
 _NAMELESS = MetadataWrite(name=UNNAMED)
 
 
 def email_address(subject: str, pointer: str = "/spec/subject") -> str:
     """Return an e-mail address in lower case, or raise Malformed with its position in the body."""
-    plain = folded(subject.strip())
+    plain = folded(subject.strip()) if len(subject) <= _MAX_UNFOLDED else ""
     if not _ADDRESS.fullmatch(plain):
         raise Malformed("subject address invalid", [(pointer, "is not an e-mail address")])
     return plain

@@ -7,7 +7,8 @@ with placeholders; a template without any is applied as it is.
 
 YAML is read with bounded effort, because users write it. YAML's own loaders recurse as deep as the document, the C one
 until the process dies, and expand aliases and merge keys without bound. So only the parser is used, which does neither:
-its events become lists, mappings and strings here, and an alias becomes None. Scalars stay strings.
+its events become lists, mappings and strings here, and an alias becomes None. Scalars stay strings. All documents of
+one user data, which may be hundreds of archives in archives, share one budget, and no part is read that is not shown.
 """
 
 import base64
@@ -16,7 +17,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import yaml
@@ -28,46 +29,67 @@ from remuda.cloudinit.multipart import UnrecognizedUserData, content_type_of
 from remuda.cloudinit.user_data import Part, parts
 
 _DEEPEST_YAML = 16
-_MAX_EVENTS = 2000
+_MAX_EVENTS = 4000
+_MAX_YAML = 128 * 1024
 
 
 class UnreadableConfig(Exception):  # noqa: N818  the name describes the document
     """Raised when a document cannot be read; the message quotes nothing of it."""
 
 
-def read_cloud_config(document: bytes) -> dict[str, Any]:
-    """Return the first document, or raise Unreadable."""
-    value = _read(document)
+@dataclass(slots=True)
+class YamlBudget:
+    """Budget of the YAML documents of one user data: what may still be read of them."""
+
+    events: int = _MAX_EVENTS
+    size: int = _MAX_YAML
+    """Bytes of the documents."""
+
+    def take_document(self, document: bytes) -> None:
+        """Take a document's bytes, or raise UnreadableConfig if it is too long."""
+        if len(document) > self.size:
+            raise UnreadableConfig(f"it is too long: at most {_MAX_YAML} bytes of YAML are shown here")
+        self.size -= len(document)
+
+    def take_event(self) -> None:
+        """Take one event, or raise UnreadableConfig if there are none left."""
+        if not self.events:
+            raise UnreadableConfig("it has too many entries")
+        self.events -= 1
+
+
+def read_cloud_config(document: bytes, budget: YamlBudget) -> dict[str, Any]:
+    """Return the first document, or raise UnreadableConfig."""
+    value = _read(document, budget)
     if value is not None and not isinstance(value, dict):
         raise UnreadableConfig("it is not a mapping")
     return value or {}
 
 
-def read_archive(document: bytes) -> list[dict[str, Any]]:
-    """Return the entries of an archive, each with its `content`, or raise Unreadable; other items are left out."""
-    value = _read(document)
+def read_archive(document: bytes, budget: YamlBudget) -> list[dict[str, Any]]:
+    """Return the entries of an archive, each with its `content`, or raise UnreadableConfig; others are left out."""
+    value = _read(document, budget)
     if value is not None and not isinstance(value, list):
         raise UnreadableConfig("it is not a list")
     entries = [{"content": each} if isinstance(each, str) else each for each in value or ()]
     return [each for each in entries if isinstance(each, dict) and isinstance(each.get("content"), str)]
 
 
-def _read(document: bytes) -> Any:
+def _read(document: bytes, budget: YamlBudget) -> Any:
+    budget.take_document(document)
     try:
         text = document.decode()
     except UnicodeDecodeError:
         raise UnreadableConfig("it is not UTF-8") from None
     try:
-        return _value(_events(text), None, 0)
+        return _value(_events(text, budget), None, 0)
     except yaml.YAMLError:
         raise UnreadableConfig("it is not valid YAML") from None
 
 
-def _events(text: str) -> Iterator[yaml.Event]:
-    found = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    for number, event in enumerate(found):
-        if number > _MAX_EVENTS:
-            raise UnreadableConfig("it has too many entries")
+def _events(text: str, budget: YamlBudget) -> Iterator[yaml.Event]:
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        budget.take_event()
         if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
             yield event
     yield yaml.StreamEndEvent()
@@ -166,38 +188,55 @@ class CloudInitEffects:
 
 
 def cloud_init_effects(user_data: bytes) -> CloudInitEffects:
-    applied = CloudInitEffects()
+    """Return what user data does, as far as it is shown."""
+    applied, budget = CloudInitEffects(), YamlBudget()
     try:
         found = parts(user_data)
     except UnrecognizedUserData as error:
         applied.warnings.append(f"Unhandled non-multipart userdata: {error.reason}")
         return applied
-    _apply_parts(applied, [inner for part in found for inner in _unwrapped(applied, part)])
+    single = (inner for part in found for inner in _unwrapped(budget, part))
+    for number, part in enumerate(islice(single, _MAX_PARTS), 1):
+        _apply_part(applied, budget, part, f"part-{number:03d}")
+    if next(single, None) is not None:
+        applied.warnings.append(f"Only the first {_MAX_PARTS} parts are shown here")
     return applied
 
 
-def _apply_parts(applied: CloudInitEffects, found: list[Part]) -> None:
-    for number, part in enumerate(found[:_MAX_PARTS], 1):
-        _apply_part(applied, part, part.filename or f"part-{number:03d}")
-    if len(found) > _MAX_PARTS:
-        applied.warnings.append(f"{len(found) - _MAX_PARTS} more parts are not shown here")
+class CloudInitEffectsCache:
+    """The effects of the user data that consoles showed last, by its digest, since a console is read many times."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        """Take the number of user data whose effects are kept."""
+        self._most = most
+        self._effects: dict[bytes, CloudInitEffects] = {}
+
+    def effects(self, user_data: bytes) -> CloudInitEffects:
+        digest = hashlib.sha256(user_data).digest()
+        found = self._effects.pop(digest, None) or cloud_init_effects(user_data)
+        self._effects[digest] = found
+        if len(self._effects) > self._most:
+            del self._effects[next(iter(self._effects))]
+        return found
 
 
-def _unwrapped(applied: CloudInitEffects, part: Part, depth: int = 0) -> list[Part]:
-    """Return the parts inside a part: each entry of an archive is applied like a part of its own."""
+def _unwrapped(budget: YamlBudget, part: Part, depth: int = 0) -> Iterator[Part | str]:
+    """Yield the parts inside a part, or why there are none: each entry of an archive is like a part of its own."""
     if part.content_type == "text/jinja2" and not any(marker in part.content for marker in _PLACEHOLDERS):
         content = part.content.partition(b"\n")[2]
-        return [Part(content_type_of(content) or "text/plain", part.filename, content)]
-    if part.content_type != "text/cloud-config-archive":
-        return [part]
-    try:
-        entries = read_archive(part.content) if depth < _DEEPEST_ARCHIVE else []
-    except UnreadableConfig as error:
-        applied.warnings.append(f"Failed at reading the archive {_printable(part.filename or 'user-data')}: {error}")
-        return []
-    if depth == _DEEPEST_ARCHIVE:
-        applied.warnings.append("An archive in so many others is not shown here")
-    return [inner for each in entries for inner in _unwrapped(applied, _entry(each), depth + 1)]
+        yield Part(content_type_of(content) or "text/plain", part.filename, content)
+    elif part.content_type != "text/cloud-config-archive":
+        yield part
+    elif depth == _DEEPEST_ARCHIVE:
+        yield "An archive in so many others is not shown here"
+    else:
+        try:
+            entries = read_archive(part.content, budget)
+        except UnreadableConfig as error:
+            yield f"Failed at reading the archive {_printable(part.filename or 'user-data')}: {error}"
+            return
+        for each in entries:
+            yield from _unwrapped(budget, _entry(each), depth + 1)
 
 
 def _entry(entry: Mapping[str, Any]) -> Part:
@@ -207,16 +246,24 @@ def _entry(entry: Mapping[str, Any]) -> Part:
     return Part(kind, name if isinstance(name, str) else None, content)
 
 
-def _apply_part(applied: CloudInitEffects, part: Part, name: str) -> None:
+def _apply_part(applied: CloudInitEffects, budget: YamlBudget, part: Part | str, default_name: str) -> None:
+    if isinstance(part, str):
+        applied.warnings.append(part)
+        return
+    name = part.filename or default_name
     if part.content_type == "text/cloud-config":
         try:
-            _apply_config(applied, read_cloud_config(part.content))
+            _apply_config(applied, read_cloud_config(part.content, budget))
         except UnreadableConfig as error:
             applied.warnings.append(f"Failed at merging in cloud config part from {_printable(name)}: {error}")
     elif part.content_type in {"text/x-shellscript", "text/cloud-boothook"}:
-        applied.scripts.append((_printable(name), len(part.content.splitlines())))
+        applied.scripts.append((_printable(name), _count_lines(part.content)))
     else:
         applied.warnings.append(_skip_message(part, name))
+
+
+def _count_lines(script: bytes) -> int:
+    return script.count(b"\n") + (not script.endswith(b"\n"))
 
 
 def _skip_message(part: Part, name: str) -> str:

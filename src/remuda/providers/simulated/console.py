@@ -10,7 +10,7 @@ from remuda.kernel.errors import NotFound
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import CloudServerState
-from remuda.providers.simulated.cloud_init import CloudInitEffects, cloud_init_effects, fingerprint, host_keys
+from remuda.providers.simulated.cloud_init import CloudInitEffects, CloudInitEffectsCache, fingerprint, host_keys
 from remuda.providers.simulated.database import as_datetime
 from remuda.providers.simulated.gateway import CloudContext
 from remuda.providers.simulated.images import SimImages
@@ -186,6 +186,7 @@ class SimConsoles:
         self._storage, self._gateway, self._randomness = context.storage, context.gateway, context.randomness
         self._catalogue, self._sealer = context.catalogue, context.sealer
         self._states, self._images, self._ports, self._tenancies = states, images, ports, tenancies
+        self._cloud_init = CloudInitEffectsCache()
 
     async def open_console(self, handle: Handle) -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
@@ -243,7 +244,7 @@ class SimConsoles:
             address=port.spec.address if port else "",
             mac=port.spec.mac if port else "",
             key_seed=f"{server.id} {server.image}",
-            applied=cloud_init_effects(spec.user_data),
+            applied=self._cloud_init.effects(spec.user_data),
             tenancy_key=tenancy.public_key if tenancy else "",
         )
 

@@ -55,7 +55,7 @@ def authority_key(text: str) -> str:
     trimmed = text.strip()
     if not trimmed:
         raise _invalid("public key must be specified")
-    first, *others = re.split(r"[\r\n]+", trimmed)
+    first, *others = re.split(r"[\r\n]+", trimmed, maxsplit=1)
     plain = _read(first)
     line = plain or _read_behind_options(first)
     if line is None:
@@ -82,7 +82,7 @@ def _read(text: str) -> _Line | None:
 
 
 def _read_behind_options(text: str) -> _Line | None:
-    options = _OPTIONS.fullmatch(text)
+    options = _OPTIONS.fullmatch(text) if len(text) <= _MAX_LINE else None
     return _read(options["key"]) if options else None
 
 

@@ -38,6 +38,7 @@ from remuda.region.servers.provider_spec import (
     port_handle,
     replacement_number,
     server_handle,
+    user_data_for,
 )
 from remuda.region.servers.repair import (
     completed_replacement,
@@ -50,6 +51,7 @@ from remuda.region.servers.repair import (
 from remuda.region.servers.status import absent, observed, with_drift
 from remuda.resources.conventions import CONTROLLER_FINALIZER, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
+from remuda.service import DocumentChecks
 from remuda.store.contract import Store
 
 
@@ -137,6 +139,7 @@ class ServerController:
     clock: Clock
     providers: ProviderRegistry
     capacity: CapacityReservations
+    documents: DocumentChecks
     create_attempts: int = 3
 
     async def provision(self, server: Server, context: ReconcileContext) -> ServerResult:
@@ -225,8 +228,8 @@ class ServerController:
         replacement: ReplacementStatus,
         context: ReconcileContext,
     ) -> ServerResult:
-        authority = await self._authority(server)
-        desired = desired_server(server, dependencies.identity, authority, replacement.started)
+        user_data = await self._user_data(server)
+        desired = desired_server(server, dependencies.identity, user_data, replacement.started)
         existed = bool(server.status.provider_id) and replacement.completed == replacement.started
         if existed and not dependencies.cloud.absence.record_missing(desired.handle):
             message = "confirming that the server disappeared from the provider"
@@ -305,8 +308,8 @@ class ServerController:
         if found.launched is not None:
             updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
         if applied != server.spec.image.id or updated.status.rebuild is not None:
-            desired = desired_server(server, dependencies.identity, await self._authority(server), replacement.started)
-            return await rebuild(updated, found, dependencies.cloud, context, user_data=desired.user_data)
+            user_data = await self._user_data(server)
+            return await rebuild(updated, found, dependencies.cloud, context, user_data=user_data)
         result = settled_result(found) or Requeue(dependencies.cloud.wait_s, message=f"the server is {found.state}")
         return Outcome(result, updated)
 
@@ -343,9 +346,12 @@ class ServerController:
         cleared = with_status(server, replacement=replace(replacement, predecessors_deleted=replacement.started))
         return waiting or Outcome(Requeue(0, message=_REPLACING), absent(cleared, self.clock.now()))
 
-    async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
+    async def _user_data(self, server: Server) -> bytes:
         name = server.spec.ssh_certificate_authority_id
-        return await self.store.get(SSHCertificateAuthority, name) if name else None
+        authority = await self.store.get(SSHCertificateAuthority, name) if name else None
+        if server.spec.user_data is None:
+            return user_data_for(server, authority)
+        return await self.documents.run("spec.userData", lambda: user_data_for(server, authority))
 
 
 def _may_exist(server: Server, handle: Handle, cloud: RegionProvider) -> bool:
@@ -357,6 +363,7 @@ def controllers(
     ports: ReconcilePorts,
     providers: ProviderRegistry,
     *,
+    documents: DocumentChecks,
     create_attempts: int,
     settings: ControllerSettings | None = None,
 ) -> Sequence[Controller]:
@@ -367,6 +374,7 @@ def controllers(
         clock=ports.clock,
         providers=providers,
         capacity=CapacityReservations(store),
+        documents=documents,
         create_attempts=create_attempts,
     )
     return (

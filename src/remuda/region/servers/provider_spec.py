@@ -135,18 +135,21 @@ def desired_port(
     )
 
 
-def desired_server(
-    server: Server, identity: Identity, authority: SSHCertificateAuthority | None, replacement: int
-) -> CloudServerSpec:
+def user_data_for(server: Server, authority: SSHCertificateAuthority | None) -> bytes:
+    """Return the user data of a server at the provider; it parses what a user wrote, so it does not run on the loop."""
+    user_data = read_user_data(user_data_of(server.spec))
+    return user_data if authority is None else with_authority(user_data, authority.spec.public_key)
+
+
+def desired_server(server: Server, identity: Identity, user_data: bytes, replacement: int) -> CloudServerSpec:
     spec = server.spec
-    user_data = read_user_data(user_data_of(spec))
     return CloudServerSpec(
         handle=server_handle(server, identity, replacement),
         hostname=server.metadata.labels[NAME],
         flavor=spec.flavor_id,
         image=spec.image.id,
         port=port_name(server.name, server.cloud_uid),
-        user_data=user_data if authority is None else with_authority(user_data, authority.spec.public_key),
+        user_data=user_data,
         has_tenancy_key=spec.ssh_injection == "identityKeypair",
         host=spec.infrastructure_ref,
         labels={
