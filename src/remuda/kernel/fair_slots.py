@@ -35,6 +35,14 @@ class FairSlots:
     @asynccontextmanager
     async def acquire(self, key: str) -> AsyncIterator[None]:
         """Wait for a slot, and keep it for the block."""
+        await self.take(key)
+        try:
+            yield
+        finally:
+            self.release(key)
+
+    async def take(self, key: str) -> None:
+        """Wait for a slot, for a use that ends elsewhere: it ends with `release`. If cancelled, no slot is taken."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(waiter)
         self._grant()
@@ -42,14 +50,18 @@ class FairSlots:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                self._release(key)
+                self.release(key)
             else:
                 self._forget(key, waiter)
             raise
-        try:
-            yield
-        finally:
-            self._release(key)
+
+    def release(self, key: str) -> None:
+        """Free a slot that was taken."""
+        self._free += 1
+        self._running[key] -= 1
+        if not self._running[key]:
+            del self._running[key]
+        self._grant()
 
     def _has_share(self, key: str) -> bool:
         return self._running[key] < self._share
@@ -66,13 +78,6 @@ class FairSlots:
                 self._waiting[key] = waiters  # behind the others
             self._free -= 1
             self._running[key] += 1
-
-    def _release(self, key: str) -> None:
-        self._free += 1
-        self._running[key] -= 1
-        if not self._running[key]:
-            del self._running[key]
-        self._grant()
 
     def _forget(self, key: str, waiter: asyncio.Future[None]) -> None:
         waiters = self._waiting[key]
