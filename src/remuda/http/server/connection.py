@@ -58,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._deadline, self._deadline_reason = _NEVER, ""
         self._reading = Progress(self._limits.read_stall_s)
         self._head_bytes, self._is_in_head = 0, False
+        self._framing_bytes = 0  # of chunk extensions and the trailer, since the last part of the body
         self._is_in_request = False  # its head has begun, and it has not arrived completely
         self._ignores_input = False  # further input is discarded
         self._waiting: deque[RequestCycle] = deque()  # pipelined behind the running one
@@ -101,6 +102,7 @@ class Connection(asyncio.Protocol):
         if self._ignores_input:
             return
         self._head_bytes += len(data)
+        self._framing_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -110,7 +112,8 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._reject_unparsed(error.__context__)
         else:
-            if self._is_in_head and self._head_bytes > self._limits.head_bytes:
+            read = self._head_bytes if self._is_in_head else self._framing_bytes if self._is_in_request else 0
+            if read > self._limits.head_bytes:
                 self._reject(HeadTooLarge(self._limits), "head_too_large")
 
     def pause_writing(self) -> None:
@@ -133,7 +136,12 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header, unless there are too many: in memory they need much more than they send."""
+        """Add a header, unless there are too many: in memory they need much more than they send.
+
+        A field of the trailer is discarded: a proxy checks and removes only those of the head.
+        """
+        if not self._is_in_head:
+            return
         self._headers.append((name.lower(), value))
         if len(self._headers) > self._limits.headers:
             raise HeadTooLarge(self._limits)
@@ -161,6 +169,7 @@ class Connection(asyncio.Protocol):
             self._waiting.append(cycle)
 
     def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
         if not self._is_response_complete():
             assert self._last is not None, "the body follows a head"
             self._last.add_body(body)

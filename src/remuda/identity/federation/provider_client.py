@@ -93,7 +93,10 @@ T = TypeVar("T")
 _CACHE_S, _REFRESH_INTERVAL_S, _ERROR_CACHE_S = 3600.0, 60.0, 5.0
 _MAX_ISSUERS = 1000
 _OK = 200
-_MIN_RSA_BITS = 2048
+_MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 8192
+_MAX_NUMBER = _MAX_RSA_BITS // 6 + 4
+"""Length of the longest number of a key, in base64url."""
+_PUBLIC_MEMBERS = frozenset({"kty", "kid", "use", "alg", "key_ops", "n", "e", "crv", "x", "y"})
 _MAX_KEYS = 32
 """Limit of the time that trying all keys takes."""
 
@@ -250,12 +253,22 @@ def _is_web(url: str) -> bool:
 
 
 def _public_key(data: dict[str, Any]) -> PublicKey | None:
-    if data.get("use", "sig") != "sig":
+    """Return a key that verifies signatures; None for any other, a private one included.
+
+    Only the public members are imported, and only if they are short: the primes of a private key would be computed.
+    """
+    public = {name: value for name, value in data.items() if name in _PUBLIC_MEMBERS}
+    is_private = data.get("d") is not None
+    if public.get("use", "sig") != "sig" or is_private or any(map(_is_too_long, public.values())):
         return None
     try:
-        key = JWKRegistry.import_key(data)
+        key = JWKRegistry.import_key(public)
     except (JoseError, ValueError, TypeError, KeyError):
         return None  # an unsupported type of key; others may be usable
     if isinstance(key, RSAKey) and key.public_key.key_size < _MIN_RSA_BITS:
         return None  # too short to be secure
     return key if isinstance(key, PublicKey) else None
+
+
+def _is_too_long(member: Any) -> bool:
+    return isinstance(member, str) and len(member) > _MAX_NUMBER
