@@ -9,7 +9,7 @@ _RETRY_AFTER_S = 5
 
 
 class TooManyRequests(TooMany):
-    """Raised when a caller has too many requests in progress; wait until some of them are answered."""
+    """Raised when a caller has too many requests in progress; wait until some of them have ended."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
