@@ -114,6 +114,7 @@ def settings(clients_pem: Path) -> Mapping[str, str]:
         "REMUDA_SERVER__CERTIFICATE_PROXIES": '["127.0.0.1"]',
         "REMUDA_SERVER__CLIENT_CA_FILE": str(clients_pem),
         "REMUDA_SERVER__RATE_LIMIT": str(RATE),
+        "REMUDA_SERVER__FAILURE_LIMIT": str(RATE),
         "REMUDA_IDENTITY__SYSTEM_ACCOUNTS": f'{{ {ACCOUNT} = {{ role = "platform-administrator" }} }}',
     }
 
@@ -149,7 +150,7 @@ def test_m27_nothing_that_a_client_says_about_itself_passes_a_proxy(name: str, t
         def log_message(self, *_: object) -> None:
             pass
 
-    service = authority().issue(ACCOUNT)
+    service, imposter = authority().issue(ACCOUNT), self_signed(ACCOUNT)
     with ThreadingHTTPServer(("127.0.0.1", 0), Backend) as backend:
         Thread(target=backend.serve_forever, daemon=True).start()
         with _proxy(name, tmp_path, backend.server_port) as port:
@@ -157,7 +158,7 @@ def test_m27_nothing_that_a_client_says_about_itself_passes_a_proxy(name: str, t
             assert anonymous.ask("/", [*forged(service), *forged(service)])[0] == 204
             without, with_certificate = list(seen), seen
             seen.clear()
-            assert Client(port, tmp_path, service).ask("/", forged(self_signed(ACCOUNT)))[0] == 204
+            assert Client(port, tmp_path, service).ask("/", forged(imposter))[0] == 204
         backend.shutdown()
     assert without, "the request arrived"
     for headers in (without, with_certificate):
@@ -168,7 +169,7 @@ def test_m27_nothing_that_a_client_says_about_itself_passes_a_proxy(name: str, t
     sent = {name.lower(): value for name, value in with_certificate if name.lower().startswith("ssl")}
     assert sorted(sent) == ["ssl-client-cert", "ssl-client-verify"]
     assert sent["ssl-client-verify"] == "SUCCESS"
-    assert quote(self_signed(ACCOUNT).pem) != sent["ssl-client-cert"]
+    assert quote(imposter.pem) != sent["ssl-client-cert"]
 
 
 def test_m27_a_caller_who_sends_the_certificate_of_a_service_is_nobody(system: System) -> None:

@@ -332,7 +332,7 @@ class LoginPages(BrowserPages):
     ) -> HtmlPage | Redirect:
         """Continue after the password, or the provider's word: with the second factor, or to the end of the login."""
         login = UnfinishedLogin(pending, user.name, self.redirects.clock.now(), provider)
-        return await self.second_factor.page(browser, login, user) or await self.complete(browser, login, user)
+        return await self.second_factor.due_enrolment(browser, login, user) or await self.complete(browser, login, user)
 
     async def user_of(self, login: UnfinishedLogin) -> User:
         """Return the user of an unfinished login, or raise Malformed if it must begin again."""
@@ -356,7 +356,12 @@ class LoginPages(BrowserPages):
         factor: AuthenticationMethod | None = None,
         is_declined: bool = False,
     ) -> HtmlPage | Redirect:
-        """Log a user in, with the second factor that was verified, if any."""
+        """Log a user in, with the second factor that was verified; without one, ask for it if the login needs one now.
+
+        The user may have added an authenticator since the state of this login was sealed.
+        """
+        if factor is None and (page := await self.second_factor.due_challenge(browser, login, user)):
+            return page
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = [*await self.records.succeeded(browser, user)]
         cookies, failures = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)], FailureReport()

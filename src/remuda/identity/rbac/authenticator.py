@@ -100,7 +100,7 @@ class IdentityAuthenticator:
         return self._store.change_counter(_ACCESS)
 
     def knows(self, credentials: RequestCredentials) -> bool:
-        """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
+        """Return whether the token was authenticated lately, or there is only a client certificate."""
         token = credentials.token
         return token is None or token_hash(token) in self._cache or self._bearers.tokens.has_verified(token)
 
