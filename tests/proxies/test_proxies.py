@@ -3,9 +3,9 @@
 import json
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from http.client import HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -63,11 +63,14 @@ class Client:
     certificate: Issued | None = None
     address: str = CALLER
 
-    def open(self, path: str, headers: Headers = ()) -> HTTPSConnection:
-        """Send a request, whose headers may be repeated and spelled at will."""
-        connection = HTTPSConnection(
+    def connection(self) -> HTTPSConnection:
+        return HTTPSConnection(
             "localhost", self.port, context=self._context(), source_address=(self.address, 0), timeout=TIMEOUT_S
         )
+
+    def open(self, path: str, headers: Headers = ()) -> HTTPSConnection:
+        """Send a request, whose headers may be repeated and spelled at will."""
+        connection = self.connection()
         connection.putrequest("GET", path)
         for name, value in headers:
             connection.putheader(name, value)
@@ -179,6 +182,32 @@ def test_m27_a_caller_who_sends_the_certificate_of_a_service_is_nobody(system: S
             claim = ("x-principal", write_claim(PrincipalClaim()))
             status, body = system.client(address="127.0.0.3").ask(ORGANIZATIONS, [*headers, claim])
             assert (status, body["error"]) == (401, "access_denied")
+
+
+def test_m27_fields_of_a_trailer_have_no_effect(system: System) -> None:
+    certificate = [("ssl-client-cert", quote(authority().issue(ACCOUNT).pem)), ("ssl-client-verify", "SUCCESS")]
+    token = ("authorization", f"Bearer {system.running.credentials['token']}")
+    direct = HTTPConnection("127.0.0.1", int(system.running.url.rpartition(":")[2]), timeout=TIMEOUT_S)
+    for connection in (system.client(address="127.0.0.7").connection(), direct):
+        for head, trailer in (
+            ([], [*_claimed(), *certificate]),
+            (_claimed(), [*certificate, ("x-forwarded-for", FORGED)]),
+            ([("te", "trailers"), ("trailer", "authorization")], [token, ("x-forwarded-for", FORGED)]),
+        ):
+            status, body = send_chunked(connection, ORGANIZATIONS, head, trailer)
+            assert (status, b"access_denied" in body) == (401, True), body
+
+
+def send_chunked(connection: HTTPConnection, path: str, headers: Headers, trailer: Headers) -> tuple[int, bytes]:
+    """Send a body in chunks with a trailer, and return the status and the body of the answer."""
+    with closing(connection):
+        connection.putrequest("POST", path)
+        for name, value in [("content-type", "application/json"), ("transfer-encoding", "chunked"), *headers]:
+            connection.putheader(name, value)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in trailer)
+        connection.endheaders(b"2\r\n{}\r\n0\r\n" + fields.encode() + b"\r\n")
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 def test_m27_a_caller_who_forges_addresses_keeps_its_own(system: System) -> None:

@@ -26,6 +26,7 @@ from remuda.http.server.limits import (
     Progress,
     ReapedConnection,
 )
+from remuda.http.server.parted_transport import PartedTransport
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 _NEVER = math.inf
@@ -66,15 +67,18 @@ class Connection(asyncio.Protocol):
         self._last: RequestCycle | None = None  # the one that is being received
         self._url = b""
         self._headers: list[Header] = []
+        self._parts: PartedTransport | None = None
 
     # Called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport reads and writes
         """Start, unless there are too many connections."""
-        self._transport, self._flow = transport, FlowControl(transport)
+        transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
         self._tls = _tls(transport.get_extra_info("ssl_object"))
-        transport.set_write_buffer_limits(high=self._limits.write_buffer)
+        if self._tls is not None:
+            transport = self._parts = PartedTransport(transport, high=self._limits.write_buffer)
+        self._transport, self._flow = transport, FlowControl(transport)
         self._reaper.connections.add(self)
         if self._handshake is not None:
             self._reaper.remove(self._handshake)
@@ -99,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._reaper.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._ignores_input:
+        if self._ignores_input or self._transport.is_closing():
             return
         self._head_bytes += len(data)
         self._framing_bytes += len(data)
@@ -121,8 +125,9 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Continue after a slow client has caught up."""
-        self._flow.resume_writing()
-        self._reading.begin()
+        if self._parts is None or self._parts.resume():
+            self._flow.resume_writing()
+            self._reading.begin()
 
     # Called by the parser
 

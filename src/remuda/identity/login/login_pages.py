@@ -23,7 +23,7 @@ import msgspec
 
 from remuda.http.failures import AuthenticationFailures, Pacing
 from remuda.http.pages import with_query
-from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous, client_network
+from remuda.http.ratelimit import SITE_BITS, RateLimit, RateLimiter, anonymous, client_network
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
@@ -164,7 +164,8 @@ class BrowserPages:
         known_browser = browser.known_browser.id_for(account)
         async with self.attempts.password(account, peer=browser.peer, browser=known_browser):
             async with self.failures.attempt(account, is_known=bool(known_browser)):
-                is_valid = await self.passwords.verify(account, password, client=client_network(browser.peer))
+                site = client_network(browser.peer, bits=SITE_BITS)
+                is_valid = await self.passwords.verify(account, password, client=site)
                 user = await find(self.store, User, account)
                 if user is not None and user.is_active and is_valid:
                     return user

@@ -178,7 +178,7 @@ class Passwords:
     async def verify(self, user: str, password: Secret, *, client: str = "") -> bool:
         """Tell whether this is the user's password. The check takes as long if there is none.
 
-        `client` is the network of the caller's address.
+        `client` is the network of the caller's address; a site with many networks is one client.
         """
         found = await find(self._store, Password, user)
         stored = None if found is None else found.spec.hash
