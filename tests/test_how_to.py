@@ -143,4 +143,5 @@ def test_the_index_lists_every_page() -> None:
     linked = set(re.findall(r"\]\(([^):#]+)\)", index.read_text()))
     kinds = ("tutorial", "how-to", "reference", "explanation")
     there = {str(page.relative_to(index.parent)) for kind in kinds for page in (index.parent / kind).glob("*.md")}
+    there |= {page.name for page in index.parent.glob("*.md")} - {index.name}
     assert linked == there

@@ -41,7 +41,12 @@ def test_kinds_that_tenants_create_without_a_quota_are_counted() -> None:
 
 def test_the_limit_of_a_kind_is_that_of_its_setting_and_otherwise_the_default() -> None:
     limits = object_limits(ServerConfig(object_limit=7, object_limits={"groups": 9}))
-    assert (limits.default, limits.of_kinds["groups"], limits.of_kinds["users"]) == (7, 9, 70)
+    assert (limits.default, limits.of_kinds) == (7, {"groups": 9})
+
+
+def test_m27_without_a_setting_every_kind_has_the_same_limit() -> None:
+    limits = object_limits(ServerConfig())
+    assert (limits.default, dict(limits.of_kinds)) == (1_000, {})
 
 
 @pytest.mark.parametrize("plural", ["group", "computeinstances"])

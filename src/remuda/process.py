@@ -37,6 +37,7 @@ from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
 from remuda.http.certificates import ClientAuthorities
 from remuda.http.cors import Cors
+from remuda.http.request_slots import RequestSlots
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.exposition import LIMITS as METRICS_LIMITS
 from remuda.http.server.exposition import PATH as METRICS_PATH
@@ -177,6 +178,8 @@ class ProcessPorts:
     client_authorities: ClientAuthorities | None = None
     watch_slots: WatchSlots = field(default_factory=WatchSlots)
     """The slots of open watches, which all services share."""
+    request_slots: RequestSlots = field(default_factory=RequestSlots)
+    """The slots of requests in progress, which all services share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,6 +348,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
                     sealer=sealer,
                     metrics=metrics,
                     watch_slots=WatchSlots(settings.watches, metrics=metrics),
+                    request_slots=RequestSlots(settings.connection_limits.connections),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
                     data=data,

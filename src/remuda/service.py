@@ -14,6 +14,7 @@ from remuda.http.authentication import Authenticator
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.request_slots import RequestSlots
 from remuda.http.routes import Table
 from remuda.http.watch import HEARTBEAT_S, WatchPorts
 from remuda.http.watch_slots import WatchSlots
@@ -109,6 +110,8 @@ class ServicePorts:
     """Set when the process begins to stop, so that streams end."""
     watch_slots: WatchSlots = field(default_factory=WatchSlots)
     """The slots of open watches, which the services of a process share."""
+    request_slots: RequestSlots = field(default_factory=RequestSlots)
+    """The slots of requests in progress, which the services of a process share."""
     rate: RateLimit = field(default_factory=RateLimit)
     failure_rate: RateLimit = RateLimit(quota=600, name="failures")  # noqa: RUF009  it is a frozen value
     """Failed authentications of one address."""
@@ -166,6 +169,7 @@ def api_ports(
             is_only_process=ports.is_only_process,
         ),
         watch=watches,
+        slots=ports.request_slots,
         owners=owners or {},
         settings=replace(ports.api, url=url.rstrip("/")),
     )

@@ -61,8 +61,8 @@ class Fixture:
     def numbers(self) -> list[int]:
         return [msgspec.json.decode(line.record)["number"] for line in self.lines]
 
-    def verified(self, *files: Path) -> IntactLines | BadLine:
-        return verify(self.chain, files or (self.path,), self.chain.read_head(self.head))
+    def verified(self, *files: Path, first: int = 1) -> IntactLines | BadLine:
+        return verify(self.chain, files or (self.path,), self.chain.read_head(self.head), first=first)
 
     def problem(self, *files: Path) -> str:
         found = self.verified(*files)
@@ -168,7 +168,10 @@ async def test_a_renamed_file_is_followed_by_a_new_one_with_the_same_chain(tmp_p
         await sink.copy(cursor)
         assert fixture.numbers == [3]
         assert fixture.verified(rotated, fixture.path) == IntactLines(1, 3, is_last_partial=False)
-        assert fixture.verified() == IntactLines(3, 3, is_last_partial=False)
+        assert fixture.verified() == BadLine(fixture.path, 1, "records 1 to 2 are missing before it")
+        assert fixture.verified(first=3) == IntactLines(3, 3, is_last_partial=False)
+        assert fixture.verified(first=2) == BadLine(fixture.path, 1, "record 2 is missing before it")
+        assert "record 1 is here and record 3 was to be" in str(fixture.verified(rotated, fixture.path, first=3))
         fixture.path.rename(tmp_path / "audit.jsonl.2")
         await fixture.happen(4)
         await fixture.copy()
@@ -195,6 +198,7 @@ async def test_m27_what_was_done_to_a_file_is_found_and_the_first_bad_line_is_na
         assert moved == "3: record 3 is missing before it"
         repeated = problem_after(lambda lines: [*lines[:4], *lines[3:]])
         assert repeated == "5: record 4 is here and record 5 was to be: a line was moved or repeated"
+        assert problem_after(lambda lines: lines[2:]) == "1: records 1 to 2 are missing before it"
         assert problem_after(lambda lines: lines[:5]) == "6: records 6 to 7 are cut off at the end"
         assert problem_after(lambda lines: lines[:6]) == "7: record 7 is cut off at the end"
         assert problem_after(lambda lines: [*lines[:6], lines[6][:30]]) == "7: record 7 is cut off at the end"

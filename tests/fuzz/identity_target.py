@@ -14,8 +14,8 @@ from typing import Any
 import requests
 import uvloop
 
-from remuda.identity.operator_passwords import new_password_request
-from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_passwords import PasswordRequest
+from remuda.identity.operator_requests import request_of, seal_request
 from remuda.identity.operator_tokens import new_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.identity.environment import ROOT, IdentityEnvironment
@@ -125,8 +125,13 @@ class IdentityTarget:
 
     def sealed_password_request(self) -> str:
         """Return the same for a password link."""
-        asked = new_password_request(
-            clock=self.identity.clock, randomness=SystemRandomness(), subject=ROOT, operator="fuzz", reason=""
+        asked = request_of(
+            PasswordRequest,
+            clock=self.identity.clock,
+            randomness=SystemRandomness(),
+            subject=ROOT,
+            operator="fuzz",
+            reason="",
         )
         return seal_request(asked, SEALER).reveal()
 

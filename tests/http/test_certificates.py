@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from remuda.http.certificates import ClientAuthorities, read_chain, to_pem
 from remuda.kernel.errors import Malformed, Unauthenticated
-from tests.kit.certificates import Authority, Extension, Issued, authority, self_signed
+from tests.kit.certificates import Authority, Extension, Issued, authority, self_signed, version_1
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -73,6 +73,19 @@ def test_m27_a_certificate_that_anybody_can_make_is_not_trusted() -> None:
 def test_a_certificate_for_servers_is_not_trusted_of_a_client() -> None:
     with pytest.raises(Unauthenticated, match="use one for client authentication"):
         verify(authority().issue(NAME, extensions=purposes(ExtendedKeyUsageOID.SERVER_AUTH)))
+
+
+def test_m27_an_authority_and_a_certificate_without_extensions_are_no_client() -> None:
+    for extensions in ([], purposes(ExtendedKeyUsageOID.CLIENT_AUTH)):
+        below = authority().subordinate(NAME, extensions=extensions)
+        with pytest.raises(Unauthenticated, match="certificate is that of an authority"):
+            verify(below.own)
+    with pytest.raises(Unauthenticated, match="certificate is that of an authority"):
+        verify(authority().own)
+    first_version = version_1(authority().issue(NAME), authority())
+    with pytest.raises(Unauthenticated, match="of version 3 with basicConstraints CA:FALSE and extendedKeyUsage"):
+        verify(first_version)
+    verify(authority().issue(NAME, extensions=[(x509.BasicConstraints(ca=False, path_length=None), True)]))
 
 
 def test_a_certificate_is_trusted_between_its_times() -> None:

@@ -72,6 +72,32 @@ def test_only_if_too_many_wait_at_an_address_a_credential_is_rejected_at_once() 
     simulated(scenario)
 
 
+def test_m27_the_many_attempts_of_others_at_an_address_reject_no_credential() -> None:
+    async def scenario(world: World) -> None:
+        failures = over(world)
+        attempts = {f"guess {number}": "thief" for number in range(8)} | {"ann": "ann"}
+        waiting = []
+        for subject in attempts.values():
+            waiting.append(asyncio.create_task(failures.admit("here", subject=subject)))
+            await world.clock.sleep(0.01)
+        done = dict(zip(attempts, await asyncio.gather(*waiting, return_exceptions=True), strict=True))
+        assert done["ann"] is None, "she takes the place of the thief's newest attempt that waits"
+        rejected = [name for name, result in done.items() if isinstance(result, OverLimit)]
+        assert rejected == ["guess 4", "guess 5", "guess 6", "guess 7"]
+
+    simulated(scenario)
+
+
+def test_while_every_subject_has_as_many_that_wait_a_further_one_is_rejected() -> None:
+    async def scenario(world: World) -> None:
+        failures = over(world)
+        waiting = (failures.admit("here", subject=subject) for subject in "abcdef")
+        done = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in done if each] == [OverLimit]
+
+    simulated(scenario)
+
+
 def test_many_attempts_at_once_are_like_many_failures() -> None:
     async def scenario(world: World) -> None:
         failures = AuthenticationFailures(LIMIT, world.clock, pacing=PACING)

@@ -1,5 +1,6 @@
 """The order of validation: what is wrong first is told, whatever else is wrong."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, Principal
+from remuda.http.failures import AuthenticationFailures, Pacing
+from remuda.http.ratelimit import RateLimit
+from remuda.http.request_slots import RequestSlots
+from remuda.kernel.clock import SystemClock
 from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 
 GOOD_BODY = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
@@ -148,6 +153,37 @@ async def test_m27_a_strange_token_from_an_address_over_its_limit_is_rejected_on
         assert (rejected.status, rejected.json["code"]) == (429, "too_many")
         assert rejected.headers["ratelimit"].startswith('"failures";r=0')
         assert (await api.client.get(f"{HORSES}/{HORSE}")).status == 200
+
+
+async def test_m27_the_wrong_tokens_of_others_at_an_address_do_not_reject_a_valid_one(tmp_path: Path) -> None:
+    limit, pacing = RateLimit(quota=1, name="failures"), Pacing(interval_s=0.2, most_waiting=3)
+    failures = AuthenticationFailures(limit, SystemClock(), pacing=pacing)
+    async with running(tmp_path, failures=failures) as api:
+        api.tokens.verified = {"strange": api.tokens.known["good"]}
+        path = f"{HORSES}/{HORSE}"
+        assert (await api.client.having("wrong").get(path)).status == 401
+        tokens = [*["wrong"] * 6, "strange"]
+        *others, valid = await asyncio.gather(*(api.client.having(token).get(path) for token in tokens))
+        assert {each.status for each in others} == {429}
+        assert valid.status == 200
+
+
+async def test_m27_a_caller_has_at_most_half_of_the_requests_in_progress(tmp_path: Path) -> None:
+    async with running(tmp_path, slots=RequestSlots(4)) as api:
+        api.tokens.known["weak"] = replace(api.tokens.known["good"], subject="bert@example.com")
+        path, arrived = f"{HORSES}/{HORSE}", asyncio.Semaphore(0)
+        api.service.is_stuck, api.service.act = True, arrived.release
+        stuck = [asyncio.create_task(api.client.get(path)) for _ in range(2)]
+        for _ in stuck:
+            await arrived.acquire()
+        api.service.is_stuck = False
+        refused = await api.client.get(path)
+        assert (refused.status, refused.json["code"], refused.headers["retry-after"]) == (429, "too_many", "5")
+        assert (await api.client.having("weak").get(path)).status == 200
+        for each in stuck:
+            each.cancel()
+        await asyncio.wait(stuck)
+        assert (await api.client.get(path)).status == 200, "their slots are free again"
 
 
 async def test_a_caller_who_lost_the_right_is_told_again_what_it_was_told_and_nothing_else(tmp_path: Path) -> None:

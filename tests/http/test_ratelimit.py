@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.http.ratelimit import OverLimit, RateLimit, RateLimiter, anonymous
+from remuda.http.ratelimit import SITE_BITS, OverLimit, RateLimit, RateLimiter, anonymous, client_network
 from remuda.kernel.errors import TooMany
 from tests.kit.clocks import HandClock
 
@@ -145,3 +145,9 @@ def test_in_no_window_is_more_served_than_twice_the_quota_and_a_steady_rate_is_n
 )
 def test_callers_without_credentials_are_counted_by_their_network(peer: tuple[str, int] | None, name: str) -> None:
     assert anonymous(peer) == name
+
+
+def test_the_networks_of_a_site_are_one_where_clients_take_turns() -> None:
+    hosts = ["2001:db8:1::1", "2001:db8:1:ffff::1", "2001:db8:2::1", "192.0.2.7", "::ffff:192.0.2.7"]
+    sites = ["2001:db8:1::/48", "2001:db8:1::/48", "2001:db8:2::/48", "192.0.2.7", "192.0.2.7"]
+    assert [client_network(each, bits=SITE_BITS) for each in hosts] == sites

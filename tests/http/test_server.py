@@ -109,6 +109,26 @@ async def test_a_request_has_one_host() -> None:
         assert one.cuts == {"malformed": 2}
 
 
+async def test_m27_fields_of_a_trailer_are_no_headers() -> None:
+    chunks, forged = b"3\r\nabc\r\n0\r\n", b"Authorization: Bearer x\r\nssl-client-cert: y\r\n\r\n"
+    head = request("/headers", "Transfer-Encoding: chunked", "Connection: close", method="POST")
+    async with serving() as one:
+        for parts in ((head + chunks + forged,), (head, chunks + forged), (head, chunks, forged)):
+            shown = str(body_of(await one.exchange(*parts))).lower()
+            assert "transfer-encoding" in shown
+            assert "authorization" not in shown
+            assert "ssl-client-cert" not in shown
+
+
+async def test_m27_a_trailer_and_extensions_of_chunks_have_a_largest_size() -> None:
+    head = request("/headers", "Transfer-Encoding: chunked", method="POST")
+    async with serving(ConnectionLimits(head_bytes=8192)) as one:
+        for endless in (b"3\r\nabc\r\n0\r\nx: ", b"3\r\nabc\r\n3;x="):
+            answer = await one.exchange(head + endless, b"a" * 8000, b"a" * 8000)
+            assert status_of(answer) == 431
+        assert one.cuts == {"head_too_large": 2}
+
+
 async def test_no_response_is_sniffed() -> None:
     async with serving() as one:
         for sent in (request("/", "Connection: close"), b"GET / HTTP/1.1\r\n\r\n"):

@@ -7,7 +7,8 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.tls import ServerTls, WatchedFiles
 from remuda.kernel.errors import Invalid
 from tests.kit.certificates import Issued, authority, client_context, self_signed, server_files
-from tests.kit.http_server import Serving, body_of, request, serving, status_of, until
+from tests.kit.http_server import LONG, Serving, body_of, request, serving, status_of, until
 
 HSTS = b"strict-transport-security: max-age=31536000"
 Scenario = Callable[[Path], Coroutine[Any, Any, None]]
@@ -243,6 +244,69 @@ def test_a_client_that_does_not_read_is_closed(run: Callable[[Scenario], None]) 
             await until(lambda: one.cuts["write_timeout"] == 1)
             await until(lambda: not one.server.connections and not one.app.streams)
             writer.close()
+
+    run(scenario)
+
+
+@contextlib.asynccontextmanager
+async def asking(one: Serving, sent: bytes) -> AsyncIterator[ssl.SSLSocket]:
+    """Ask with a small buffer, and read the beginning of the answer. All other buffers are those of the server."""
+
+    def ask() -> ssl.SSLSocket:
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+        client.settimeout(10)
+        client.connect((one.address.host, one.address.port))
+        encrypted = client_context().wrap_socket(client, server_hostname=one.address.host)
+        encrypted.sendall(sent)
+        assert encrypted.recv(9) == b"HTTP/1.1 "
+        return encrypted
+
+    with await asyncio.to_thread(ask) as encrypted:
+        yield encrypted
+
+
+def read_slowly(client: ssl.SSLSocket, is_enough: Callable[[bytearray], bool]) -> bytes:
+    """Read until it is enough or the connection ends."""
+    read = bytearray()
+    while not is_enough(read) and (chunk := client.recv(4096)):
+        read += chunk
+        time.sleep(0.0005)
+    return bytes(read)
+
+
+@pytest.mark.parametrize("sent", [request("/long"), request("/long", "Connection: close")], ids=["kept", "closed"])
+def test_m27_a_client_that_does_not_read_a_large_response_is_closed(
+    run: Callable[[Scenario], None], sent: bytes
+) -> None:
+    async def scenario(folder: Path) -> None:
+        limits, tls = ConnectionLimits(read_stall_s=0.5), ServerTls(server_files(folder))
+        async with serving(limits, tls=tls) as one, asking(one, sent):
+            await until(lambda: one.cuts)
+            assert one.cuts == {"write_timeout": 1}
+            await until(lambda: not one.server.connections)
+
+    run(scenario)
+
+
+def test_a_client_that_stops_in_the_middle_of_a_large_response_is_closed(run: Callable[[Scenario], None]) -> None:
+    async def scenario(folder: Path) -> None:
+        limits, tls = ConnectionLimits(read_stall_s=0.5), ServerTls(server_files(folder))
+        async with serving(limits, tls=tls) as one, asking(one, request("/long")) as client:
+            await asyncio.to_thread(read_slowly, client, lambda read: len(read) > len(LONG) // 4)
+            await until(lambda: one.cuts)
+            assert one.cuts == {"write_timeout": 1}
+
+    run(scenario)
+
+
+def test_a_client_that_reads_slowly_gets_large_responses_in_order(run: Callable[[Scenario], None]) -> None:
+    async def scenario(folder: Path) -> None:
+        tls, sent = ServerTls(server_files(folder)), 2 * request("/long") + request("/")
+        async with serving(tls=tls) as one, asking(one, sent) as client:
+            read = await asyncio.to_thread(read_slowly, client, lambda read: read.endswith(b"hello"))
+            assert read.count(LONG) == 2
+            assert not one.cuts
 
     run(scenario)
 

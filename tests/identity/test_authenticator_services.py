@@ -14,6 +14,7 @@ from remuda.identity.kinds.users import Role, ServiceAccount, User
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated
+from tests.kit.certificates import authority, version_1
 from tests.kit.environment import options
 from tests.kit.identity.authenticator import YEAR, AuthenticatorEnvironment, certificate_of, claim, run_authenticator
 from tests.kit.identity.builtin_roles import EXPECTED
@@ -74,6 +75,8 @@ async def test_a_certificate_that_is_nobodys_is_refused(authentication: Authenti
         (authentication.certificate("unikorn-dispute"), "certificate is not known"),
         (certificate_of((), now - YEAR, now + YEAR), "certificate is not valid"),
         (certificate_of((COMPUTE, "unikorn-region"), now - YEAR, now + YEAR), "certificate is not valid"),
+        (authority().subordinate(COMPUTE).own.pem, "certificate is that of an authority"),
+        (version_1(authority().issue(COMPUTE), authority()).pem, "certificate has no extensions"),
         (nonsense, "certificate is not valid"),
         ("", "certificate is not valid"),
     ]:

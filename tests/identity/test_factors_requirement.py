@@ -24,7 +24,7 @@ from tests.kit.identity.account_page import form_with, text
 from tests.kit.identity.environment import ORGANIZATIONS, IdentityEnvironment, expect
 from tests.kit.identity.login import APP, COOKIE, JO, PASSWORD, LoginEnvironment, sent_to
 from tests.kit.identity.permissions import PermissionEnvironment
-from tests.kit.identity.second_factor import challenged, codes_of, enrolled, key_of, options_of
+from tests.kit.identity.second_factor import answer, challenged, codes_of, enrolled, key_of, options_of
 from tests.kit.identity.software_authenticator import SecurityKey, app_code
 
 ANN = "ann@example.com"
@@ -226,10 +226,27 @@ async def test_a_password_alone_never_adds_an_authenticator_beside_others(logins
     assert "You have a second factor by now" in added.body.decode()
 
 
-async def enrolled_at_login(logins: LoginEnvironment) -> None:
+@pytest.mark.parametrize("policy", ["password", "always"])
+async def test_m27_a_login_that_began_before_the_user_had_an_authenticator_completes_only_with_it(
+    logins: LoginEnvironment, policy: str
+) -> None:
+    await requiring(logins, policy=policy)
+    thief, page = await challenged(logins)
+    key = await enrolled_at_login(logins)
+    asked = await thief.submit(page, button=("decline", "yes"))
+    assert asked.status == 200, "no login"
+    assert (await thief.authorize(prompt="none")).status == 302
+    assert sent_to(await thief.authorize(prompt="none"))["error"] == "interaction_required"
+    await logins.world.clock.sleep(90)
+    done = await answer(thief, asked, code=app_code(key, logins.world.clock.now()))
+    assert "code" in sent_to(done), "who has the authenticator goes on"
+
+
+async def enrolled_at_login(logins: LoginEnvironment) -> str:
     browser, page = await challenged(logins)
     form = await browser.submit(page, button=("kind", "app"))
     await browser.submit(form, code=app_code(key_of(form), logins.world.clock.now()))
+    return key_of(form)
 
 
 @pytest.mark.parametrize("policy", ["password", "always"])

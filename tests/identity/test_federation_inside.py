@@ -5,7 +5,6 @@ depend on what listens there: an open port, a closed one, and one that does not 
 """
 
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address, ip_network
@@ -47,27 +46,23 @@ REQUESTS: dict[str, Request] = {
     "token": lambda fetch, base: fetch_json(fetch, "POST", f"{base}/token", dict, body=b"grant_type=a"),
 }
 
-_connected: list[Any] = []
-_state = {"is_recording": False}
-
-
-def _record(event: str, given: tuple[Any, ...]) -> None:
-    if event == "socket.connect" and _state["is_recording"]:
-        _connected.append(given[1])
-
-
-sys.addaudithook(_record)  # it cannot be removed, so it records only within `recording`
-
 
 @contextmanager
 def recording() -> Iterator[list[Any]]:
     """Record the addresses to which this process connects."""
-    _connected.clear()
-    _state["is_recording"] = True
-    try:
-        yield _connected
-    finally:
-        _state["is_recording"] = False
+    connected = []
+
+    def recorded(connect: Callable[[socket.socket, Any], object]) -> Callable[[socket.socket, Any], object]:
+        def connect_recorded(self: socket.socket, address: Any) -> object:
+            connected.append(address)
+            return connect(self, address)
+
+        return connect_recorded
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", recorded(socket.socket.connect))
+        patch.setattr(socket.socket, "connect_ex", recorded(socket.socket.connect_ex))
+        yield connected
 
 
 def resolving(*addresses: str) -> Resolver:

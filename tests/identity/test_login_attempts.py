@@ -204,3 +204,19 @@ async def test_a_known_browser_is_not_logged_in(logins: LoginEnvironment) -> Non
     stranger.cookies[KNOWN_BROWSER] = browser.cookies[KNOWN_BROWSER]
     assert sent_to(await stranger.authorize(prompt="none"))["error"] == "interaction_required"
     assert "Log in" in (await stranger.get("/oauth2/v2/account")).body.decode()
+
+
+async def test_m27_a_site_with_many_networks_takes_turns_as_one_client(logins: LoginEnvironment) -> None:
+    hosts = [*(f"2001:db8:1:{number:x}::1" for number in range(10)), "2001:db8:2::1"]
+    pages = [(browser, await browser.authorize(prompt="login")) for browser in map(logins.browser, hosts)]
+    hashing = logins.services.argon2
+    before, hashing.may_run = hashing.times, asyncio.Event()
+    tasks = []
+    for number, (browser, page) in enumerate(pages):
+        given = browser.submit(page, email=f"user{number}@example.com", password=WRONG)
+        tasks.append(asyncio.create_task(given))
+        await logins.world.clock.sleep(1)
+        expected = 2 if browser is pages[-1][0] else 1
+        assert hashing.times - before == expected, "the networks of a site have one of two slots"
+    hashing.may_run.set()
+    assert {reply.status for reply in await asyncio.gather(*tasks)} == {401}

@@ -14,7 +14,16 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.passwords import ARGON2, LINK_LIFETIME, Argon2Parameters, Hasher, check_length
+from remuda.identity.login.passwords import (
+    ARGON2,
+    LINK_LIFETIME,
+    MAX_BYTES,
+    Argon2Parameters,
+    Hasher,
+    check_length,
+    hashed_bytes,
+    is_too_long,
+)
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
@@ -44,6 +53,16 @@ async def test_a_hash_fits_its_password_alone_and_says_how_it_was_made() -> None
 async def test_a_password_is_the_same_however_its_letters_are_composed() -> None:
     made = await hasher().hash(Secret("cafe\u0301 au lait, two"))
     assert await hasher().matches(made, Secret("caf\u00e9 au lait, two"))
+
+
+async def test_m27_of_a_password_that_is_too_long_only_the_beginning_is_normalized() -> None:
+    marks = "a" + "\u0344" * 30_000
+    assert len(hashed_bytes(Secret(marks))) < 6 * MAX_BYTES
+    assert is_too_long(Secret(marks))
+    stored = await hasher().hash(Secret(marks[:100]))
+    assert not await hasher().matches(stored, Secret(marks))
+    with pytest.raises(Invalid, match="too long"):
+        check_length(Secret(marks))
 
 
 async def test_a_password_that_may_be_set_fits_however_much_longer_it_is_when_composed() -> None:

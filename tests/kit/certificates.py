@@ -109,6 +109,24 @@ def authority(name: str = "authority", *, path_length: int | None = None) -> Aut
     return Authority(Issued(_signed([name], name, extensions=[basic]), _key(name)))
 
 
+def version_1(issued: Issued, issuer: Authority) -> Issued:
+    """Return a certificate as version 1, which has no extensions, signed again."""
+    body = issued.certificate.tbs_certificate_bytes
+    start = body.index(b"\xa0\x03\x02\x01\x02") + 5  # version 3, the first field
+    assert not issued.certificate.extensions, "only version 3 has extensions"
+    inner = _sequence(body[start:])
+    signature = issuer.own.key.sign(inner, ec.ECDSA(hashes.SHA256()))
+    algorithm = bytes.fromhex("300a06082a8648ce3d040302")  # ecdsa-with-SHA256
+    bits = b"\x03" + bytes([len(signature) + 1, 0]) + signature
+    made = x509.load_der_x509_certificate(_sequence(inner + algorithm + bits))
+    return Issued(made, issued.key, issued.chain)
+
+
+def _sequence(content: bytes) -> bytes:
+    length = len(content).to_bytes(2, "big")
+    return b"\x30\x82" + length + content if len(content) > 255 else b"\x30\x81" + length[1:] + content
+
+
 def server_files(directory: Path, *, key: str = "server", issuer: Authority | None = None) -> TlsFiles:
     """Write a certificate for a server on this machine, its key, and the authority of clients; return where."""
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")])

@@ -56,9 +56,17 @@ class TinyApp:
             "/quiet": self.quiet,
             "/wait": self.wait,
             "/bug": self.bug,
+            "/headers": self.show_headers,
             "/tls": self.show_tls,
         }
         await pages.get(scope["path"], self.greet)(scope, receive, send)
+
+    async def show_headers(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Show the headers of a request whose body has arrived."""
+        while (await receive()).get("more_body"):
+            pass
+        shown = [each.decode() for pair in scope["headers"] for each in pair]
+        await Response(200, json.dumps(shown).encode()).send(send)
 
     async def greet(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         await Response(200, b"hello").send(send)
@@ -129,12 +137,15 @@ class Serving:
     async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self.address.host, self.address.port)
 
-    async def exchange(self, sent: bytes) -> bytes:
-        """Send bytes, and return all that comes back until the server closes, in whichever way."""
+    async def exchange(self, *sent: bytes) -> bytes:
+        """Send bytes in parts, and return all that comes back until the server closes, in whichever way."""
         reader, writer = await self.dial()
         read = b""
         with contextlib.closing(writer), contextlib.suppress(ConnectionError):
-            writer.write(sent)
+            for part in sent:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0.01 * (len(sent) > 1))  # so that the server reads each by itself
             while chunk := await reader.read(65_536):
                 read += chunk
         return read

@@ -3,9 +3,9 @@
 import json
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from http.client import HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -63,11 +63,14 @@ class Client:
     certificate: Issued | None = None
     address: str = CALLER
 
-    def open(self, path: str, headers: Headers = ()) -> HTTPSConnection:
-        """Send a request, whose headers may be repeated and spelled at will."""
-        connection = HTTPSConnection(
+    def connection(self) -> HTTPSConnection:
+        return HTTPSConnection(
             "localhost", self.port, context=self._context(), source_address=(self.address, 0), timeout=TIMEOUT_S
         )
+
+    def open(self, path: str, headers: Headers = ()) -> HTTPSConnection:
+        """Send a request, whose headers may be repeated and spelled at will."""
+        connection = self.connection()
         connection.putrequest("GET", path)
         for name, value in headers:
             connection.putheader(name, value)
@@ -114,6 +117,7 @@ def settings(clients_pem: Path) -> Mapping[str, str]:
         "REMUDA_SERVER__CERTIFICATE_PROXIES": '["127.0.0.1"]',
         "REMUDA_SERVER__CLIENT_CA_FILE": str(clients_pem),
         "REMUDA_SERVER__RATE_LIMIT": str(RATE),
+        "REMUDA_SERVER__FAILURE_LIMIT": str(RATE),
         "REMUDA_IDENTITY__SYSTEM_ACCOUNTS": f'{{ {ACCOUNT} = {{ role = "platform-administrator" }} }}',
     }
 
@@ -149,7 +153,7 @@ def test_m27_nothing_that_a_client_says_about_itself_passes_a_proxy(name: str, t
         def log_message(self, *_: object) -> None:
             pass
 
-    service = authority().issue(ACCOUNT)
+    service, imposter = authority().issue(ACCOUNT), self_signed(ACCOUNT)
     with ThreadingHTTPServer(("127.0.0.1", 0), Backend) as backend:
         Thread(target=backend.serve_forever, daemon=True).start()
         with _proxy(name, tmp_path, backend.server_port) as port:
@@ -157,7 +161,7 @@ def test_m27_nothing_that_a_client_says_about_itself_passes_a_proxy(name: str, t
             assert anonymous.ask("/", [*forged(service), *forged(service)])[0] == 204
             without, with_certificate = list(seen), seen
             seen.clear()
-            assert Client(port, tmp_path, service).ask("/", forged(self_signed(ACCOUNT)))[0] == 204
+            assert Client(port, tmp_path, service).ask("/", forged(imposter))[0] == 204
         backend.shutdown()
     assert without, "the request arrived"
     for headers in (without, with_certificate):
@@ -168,7 +172,7 @@ def test_m27_nothing_that_a_client_says_about_itself_passes_a_proxy(name: str, t
     sent = {name.lower(): value for name, value in with_certificate if name.lower().startswith("ssl")}
     assert sorted(sent) == ["ssl-client-cert", "ssl-client-verify"]
     assert sent["ssl-client-verify"] == "SUCCESS"
-    assert quote(self_signed(ACCOUNT).pem) != sent["ssl-client-cert"]
+    assert quote(imposter.pem) != sent["ssl-client-cert"]
 
 
 def test_m27_a_caller_who_sends_the_certificate_of_a_service_is_nobody(system: System) -> None:
@@ -178,6 +182,32 @@ def test_m27_a_caller_who_sends_the_certificate_of_a_service_is_nobody(system: S
             claim = ("x-principal", write_claim(PrincipalClaim()))
             status, body = system.client(address="127.0.0.3").ask(ORGANIZATIONS, [*headers, claim])
             assert (status, body["error"]) == (401, "access_denied")
+
+
+def test_m27_fields_of_a_trailer_have_no_effect(system: System) -> None:
+    certificate = [("ssl-client-cert", quote(authority().issue(ACCOUNT).pem)), ("ssl-client-verify", "SUCCESS")]
+    token = ("authorization", f"Bearer {system.running.credentials['token']}")
+    direct = HTTPConnection("127.0.0.1", int(system.running.url.rpartition(":")[2]), timeout=TIMEOUT_S)
+    for connection in (system.client(address="127.0.0.7").connection(), direct):
+        for head, trailer in (
+            ([], [*_claimed(), *certificate]),
+            (_claimed(), [*certificate, ("x-forwarded-for", FORGED)]),
+            ([("te", "trailers"), ("trailer", "authorization")], [token, ("x-forwarded-for", FORGED)]),
+        ):
+            status, body = send_chunked(connection, ORGANIZATIONS, head, trailer)
+            assert (status, b"access_denied" in body) == (401, True), body
+
+
+def send_chunked(connection: HTTPConnection, path: str, headers: Headers, trailer: Headers) -> tuple[int, bytes]:
+    """Send a body in chunks with a trailer, and return the status and the body of the answer."""
+    with closing(connection):
+        connection.putrequest("POST", path)
+        for name, value in [("content-type", "application/json"), ("transfer-encoding", "chunked"), *headers]:
+            connection.putheader(name, value)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in trailer)
+        connection.endheaders(b"2\r\n{}\r\n0\r\n" + fields.encode() + b"\r\n")
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 def test_m27_a_caller_who_forges_addresses_keeps_its_own(system: System) -> None:

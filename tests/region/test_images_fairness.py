@@ -94,6 +94,22 @@ async def test_a_slot_that_is_granted_to_a_cancelled_transfer_is_free_again() ->
     await imports.end("c1")
 
 
+async def test_a_slot_that_is_freed_while_a_waiting_use_is_cancelled_goes_to_the_next() -> None:
+    slots = FairSlots(1, share=1)
+    async with slots.acquire("a"):
+        waiting = [asyncio.create_task(_use(slots, key)) for key in ("b", "c")]
+        await asyncio.sleep(0)
+        waiting[0].cancel()  # it has not run since
+    await asyncio.wait(waiting, timeout=5)
+    assert [each.cancelled() for each in waiting] == [True, False]
+    assert slots.is_idle
+
+
+async def _use(slots: FairSlots, key: str) -> None:
+    async with slots.acquire(key):
+        pass
+
+
 def test_a_slow_source_ends_only_while_others_wait_and_only_for_its_own_time() -> None:
     rate = SourceRate()
     rate.record(1000.0, 512, is_contended=False)
@@ -119,3 +135,5 @@ async def test_slow_imports_of_two_organizations_do_not_keep_a_third_from_import
     assert reply.status == 200
     await region_images.world.clock.sleep(120)
     assert [each.organization for each in await region_images.owned()] == [THIRD_ORG]
+    assert region_images.web.clients[:8] == [ORG] * 4 + [OTHER_ORG] * 4
+    assert {*region_images.web.clients} == {ORG, OTHER_ORG, THIRD_ORG}

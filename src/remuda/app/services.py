@@ -143,6 +143,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "operation_metrics": metrics.operations,
         "closing": process.closing,
         "watch_slots": process.watch_slots,
+        "request_slots": process.request_slots,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "failure_rate": failure_limit(server),

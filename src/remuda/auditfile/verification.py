@@ -30,10 +30,13 @@ class BadLine:
         return f"{self.file}:{self.number}: {self.problem}"
 
 
-def verify(chain: Chain, files: Sequence[Path], head: Link | None) -> IntactLines | BadLine:
-    """Verify files, the oldest first. With a head, the last one must reach it."""
-    first, end, at = 0, Link(), BadLine(files[-1], 0, "")
-    is_partial = False
+def verify(chain: Chain, files: Sequence[Path], head: Link | None, *, first: int = 1) -> IntactLines | BadLine:
+    """Verify files, the oldest first. They must begin with record `first` and, with a head, reach it.
+
+    The MAC of the record before `first` is not known, unless that is the first of all.
+    """
+    begin = Link() if first == 1 else Link(sequence=first - 1, mac="")
+    end, at, is_partial = begin, BadLine(files[-1], 0, ""), False
     for file, number, line, is_whole in _lines(files):
         at = BadLine(file, number, "")
         if is_partial:
@@ -44,13 +47,13 @@ def verify(chain: Chain, files: Sequence[Path], head: Link | None) -> IntactLine
         found = chain.read(line)
         if found is None:
             return BadLine(file, number, "the line was changed, or is not of this installation")
-        if (problem := _problem(found[0], end)) and first:
+        if problem := _problem(found[0], end):
             return BadLine(file, number, problem)
-        first, end = first or found[0].sequence, found[1]
+        end = found[1]
     if head is not None and end.sequence < head.sequence:
         problem = f"{_records(end.sequence + 1, head.sequence)} cut off at the end"
         return BadLine(at.file, at.number + (not is_partial), problem)
-    return IntactLines(first, end.sequence, is_partial)
+    return IntactLines(0, 0, is_partial) if end is begin else IntactLines(first, end.sequence, is_partial)
 
 
 def _problem(line: ChainLine, end: Link) -> str:
@@ -59,7 +62,7 @@ def _problem(line: ChainLine, end: Link) -> str:
         return f"{_records(expected, line.sequence - 1)} missing before it"
     if line.sequence < expected:
         return f"record {line.sequence} is here and record {expected} was to be: a line was moved or repeated"
-    return "" if line.previous == end.mac else "the line does not continue the one before it"
+    return "" if end.mac in {"", line.previous} else "the line does not continue the one before it"
 
 
 def _records(first: int, last: int) -> str:

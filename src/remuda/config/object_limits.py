@@ -6,20 +6,15 @@ from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config.loader import Misconfigured
 from remuda.config.schema import ServerConfig
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
-from remuda.identity.kinds.users import USER
 from remuda.kernel.text import nearest
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Kind, ObjectLimits
 
-_USERS = 10
-"""Times the usual limit for users, who remain when they leave the organization that added them."""
 _KINDS: tuple[Kind[Any], ...] = (*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS)
 
 
 def object_limits(server: ServerConfig) -> ObjectLimits:
-    return ObjectLimits(
-        default=server.object_limit, of_kinds={USER.plural: _USERS * server.object_limit, **server.object_limits}
-    )
+    return ObjectLimits(default=server.object_limit, of_kinds=server.object_limits)
 
 
 def check_object_limits(server: ServerConfig) -> None:

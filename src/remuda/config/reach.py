@@ -50,14 +50,9 @@ def tls_settings(server: ServerConfig) -> TlsSettings | None:
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        missing, given = (
-            ("tls_key_file", "tls_certificate_file")
-            if key is None
-            else (
-                "tls_certificate_file",
-                "tls_key_file",
-            )
-        )
+        missing, given = "tls_certificate_file", "tls_key_file"
+        if key is None:
+            missing, given = given, missing
         raise _wrong(missing, f"is missing: {given} needs it")
     return TlsSettings(TlsFiles(certificate, key, authorities))
 

@@ -217,8 +217,7 @@ class ServerConfig(Section):
     object_limit: Annotated[
         int,
         Description(
-            "Largest number of objects of one kind in a project or, for kinds without a project, in an organization; "
-            "ten times as many users.",
+            "Largest number of objects of one kind in a project or, for kinds without a project, in an organization.",
             check_positive,
         ),
     ] = 1_000
@@ -237,7 +236,11 @@ class ServerConfig(Section):
     ] = 600
     connections: Annotated[
         int,
-        Description("Largest number of open connections; an address has at most half of them.", check_positive),
+        Description(
+            "Largest number of open connections; an address has at most half of them, and a caller half as many "
+            "requests in progress.",
+            check_positive,
+        ),
     ] = 10_000
     watches: Annotated[
         int,

@@ -10,6 +10,7 @@ defect, responded to with 500 and logged under the trace id of the response.
 """
 
 import asyncio
+import hashlib
 import types
 from collections.abc import Collection as Many
 from collections.abc import Coroutine, Generator, Mapping
@@ -44,6 +45,7 @@ from remuda.http.request import (
     read_if_match,
     read_key,
 )
+from remuda.http.request_slots import RequestSlots
 from remuda.http.responses import Collection, Response
 from remuda.http.routes import Call, Table
 from remuda.http.schema import NOTHING
@@ -96,6 +98,7 @@ class ApiPorts:
     failures: AuthenticationFailures
     idempotency: Idempotency
     watch: WatchPorts
+    slots: RequestSlots = field(default_factory=RequestSlots)
     owners: Mapping[str, FindOwner] = field(default_factory=dict)
     """Functions that find the organization of an object for the audit, by the path parameter that names it."""
     settings: ApiSettings = field(default_factory=ApiSettings)
@@ -153,6 +156,12 @@ def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials
         clock=ports.clock,
         tls_certificate=certificate,
     )
+
+
+def _subject(inbound: InboundRequest) -> str:
+    """Return whose credentials a request has, before they are verified: a hash of them; empty without the header."""
+    sent = inbound.headers.get(b"authorization")
+    return hashlib.sha256(sent).hexdigest() if sent else ""
 
 
 async def collection_response(
@@ -237,15 +246,19 @@ class Api:
         observation.service = self._component.name
         inbound = InboundRequest(scope, receive, observation)
         try:
-            response = await self._respond(inbound)
-        except ClientDisconnect:
-            raise
-        except Exception as error:  # noqa: BLE001  every failure has a response
-            response = self._error_response(error, inbound)
-        if scope["method"] == "HEAD":
-            await response.send_head(send, inbound.extra_headers)
-        else:
-            await response.send(send, inbound.extra_headers, receive=receive)
+            try:
+                response = await self._respond(inbound)
+            except ClientDisconnect:
+                raise
+            except Exception as error:  # noqa: BLE001  every failure has a response
+                response = self._error_response(error, inbound)
+            if scope["method"] == "HEAD":
+                await response.send_head(send, inbound.extra_headers)
+            else:
+                await response.send(send, inbound.extra_headers, receive=receive)
+        finally:
+            if inbound.counted_as:
+                self._ports.slots.release(inbound.counted_as)
 
     async def _respond(self, inbound: InboundRequest) -> Response:
         scope = inbound.scope
@@ -287,7 +300,7 @@ class Api:
         """Execute a public route that verifies credentials. Failures count as such, and not as requests."""
         address = self._address(inbound)
         limiter, failures, who = self._ports.limiter, self._ports.failures, f"credentials of {address}"
-        await failures.admit(address)
+        await failures.admit(address, subject=_subject(inbound))
         inbound.extra_headers += limiter.take(who)
         try:
             return await self._execute_as(inbound, ANONYMOUS)
@@ -316,7 +329,7 @@ class Api:
             if is_of_client and failures.has_any:
                 address = self._address(inbound)
                 if failures.is_over(address) and not authenticator.knows(credentials):
-                    await failures.admit(address)
+                    await failures.admit(address, subject=_subject(inbound))
             principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
         except Unauthenticated:
             if is_of_client:
@@ -325,6 +338,9 @@ class Api:
         inbound.credentials = credentials
         inbound.observation.principal = principal.actor_name
         inbound.extra_headers += take(principal.actor_name)
+        caller = principal.caller
+        self._ports.slots.take(caller)
+        inbound.counted_as = caller
         return principal
 
     def _address(self, inbound: InboundRequest) -> str:

@@ -64,6 +64,26 @@ def to_pem(chain: Sequence[x509.Certificate]) -> str:
     return b"".join(each.public_bytes(Encoding.PEM) for each in chain).decode()
 
 
+def check_client(certificate: x509.Certificate) -> None:
+    """Raise Unauthenticated unless a certificate, whose signature is verified here or by TLS, may be that of a client.
+
+    An authority is no client, and version 1 cannot say which of the two it is.
+    """
+    if certificate.version is not x509.Version.v3:
+        raise Unauthenticated(
+            "certificate has no extensions: use one of version 3 with basicConstraints CA:FALSE "
+            "and extendedKeyUsage clientAuth"
+        )
+    try:
+        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        is_authority = False
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise Unauthenticated("certificate has extensions that are not valid: use another one") from None
+    if is_authority:
+        raise Unauthenticated("certificate is that of an authority: use one that it has issued to a client")
+
+
 class ClientAuthorities:
     """Authorities whose certificates clients may have. They are replaced when their file changes."""
 
@@ -78,6 +98,7 @@ class ClientAuthorities:
     def verify(self, chain: Sequence[x509.Certificate], now: datetime) -> None:
         """Raise Unauthenticated unless an authority has issued the first of these certificates to a client."""
         first, *others = chain
+        check_client(first)
         if not first.not_valid_before_utc <= now < first.not_valid_after_utc:
             raise Unauthenticated(EXPIRED)
         policies = {"ca_policy": _OF_AUTHORITIES, "ee_policy": _OF_CLIENTS}

@@ -4,7 +4,7 @@ A failure counts against its address (`client_network`). Beyond the limit failur
 rejected for the failures of others at its address, so the limit applies after the verification. That costs something,
 and each verification tells a guesser something, so an address over its limit is slowed down before: its credentials
 are verified one after the other, some time apart, and those of different subjects take turns. Only if too many wait at
-one address, further ones are rejected at once.
+one address, one is rejected at once: the newest of the subject with most of them.
 """
 
 import math
@@ -17,7 +17,7 @@ from remuda.http.ratelimit import OverLimit, RateLimit, RateLimiter
 from remuda.http.responses import Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError, RemudaError, Unauthenticated
-from remuda.kernel.fair_slots import FairSlots
+from remuda.kernel.fair_slots import Displaced, FairSlots
 
 _FAILED_GRANTS = {"invalid_grant", "invalid_client"}
 _UNAUTHORIZED = 401
@@ -63,15 +63,18 @@ class AuthenticationFailures:
         return self._limiter.take(address)
 
     async def admit(self, address: str, *, subject: str = "") -> None:
-        """Return when a credential of an address may be verified; raise OverLimit if too many wait."""
+        """Return when a credential of an address may be verified; raise OverLimit if too many of its subject wait."""
         if not self.is_over(address):
             return
         gate, pacing = self._gates.setdefault(address, FairSlots(1, share=1)), self._pacing
-        if gate.waiting >= pacing.most_waiting:
-            raise OverLimit(max(1, math.ceil(gate.waiting * pacing.interval_s)), ())
+        rejection = OverLimit(max(1, math.ceil(pacing.most_waiting * pacing.interval_s)), ())
+        if gate.waiting >= pacing.most_waiting and not gate.displace(subject):
+            raise rejection
         try:
             async with gate.acquire(subject):
                 await self._clock.sleep(pacing.interval_s)
+        except Displaced:
+            raise rejection from None
         finally:
             if gate.is_idle:
                 self._gates.pop(address, None)

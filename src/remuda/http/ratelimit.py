@@ -18,6 +18,8 @@ from remuda.kernel.errors import TooMany
 
 _MAX_CALLERS = 100_000
 _NETWORK_BITS = 64
+SITE_BITS = 48
+"""Length of the prefix that a site usually has: 65,536 networks of one client each."""
 _NETWORKS = 4096
 
 
@@ -105,14 +107,18 @@ def anonymous(peer: tuple[str, int] | None) -> str:
     return f"anonymous@{client_network(peer[0]) if peer else ''}"
 
 
-def client_network(host: str) -> str:
-    """Return the network that counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
-    return _network(host) if ":" in host else host
+def client_network(host: str, *, bits: int = _NETWORK_BITS) -> str:
+    """Return the network that counts as one client: an IPv4 address, or the /64 network of an IPv6 address.
+
+    `bits` is the length of another prefix, such as SITE_BITS where clients take turns: with a turn for each of its
+    networks a single site would have nearly all.
+    """
+    return _network(host, bits) if ":" in host else host
 
 
 @lru_cache(_NETWORKS)
-def _network(host: str) -> str:
+def _network(host: str, bits: int) -> str:
     address = ipaddress.IPv6Address(host.partition("%")[0])
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    return str(ipaddress.IPv6Network((address, _NETWORK_BITS), strict=False))
+    return str(ipaddress.IPv6Network((address, bits), strict=False))

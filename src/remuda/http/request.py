@@ -86,6 +86,7 @@ class InboundRequest:
     """A request in the pipeline. Each stage adds what it finds out, and headers for the response."""
 
     __slots__ = (
+        "counted_as",
         "credentials",
         "endpoint",
         "extra_headers",
@@ -109,6 +110,8 @@ class InboundRequest:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.extra_headers: tuple[Header, ...] = ()
         self.credentials: RequestCredentials | None = None
+        self.counted_as = ""
+        """The caller that has a slot for this request; empty without one."""
 
     @property
     def tls_certificate(self) -> str | None:

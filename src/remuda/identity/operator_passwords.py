@@ -16,8 +16,6 @@ from remuda.http.schema import Wire
 from remuda.identity.login.passwords import Passwords, link_url
 from remuda.identity.operator_requests import OperatorRequests, SealedRequest
 from remuda.identity.settings import IdentitySettings
-from remuda.kernel.clock import Clock
-from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
 PATH = "/api/v1/operator/passwords"
@@ -27,18 +25,6 @@ class PasswordRequest(SealedRequest, frozen=True, kw_only=True):
     """Request for a password link."""
 
     context = "operator password request"
-
-
-def new_password_request(
-    *, clock: Clock, randomness: Randomness, subject: str, operator: str, reason: str
-) -> PasswordRequest:
-    return PasswordRequest(
-        nonce=randomness.token_bytes(16).hex(),
-        created=clock.now(),
-        subject=subject,
-        operator=operator,
-        reason=reason,
-    )
 
 
 class OperatorPasswordWrite(Wire, frozen=True):

@@ -10,7 +10,7 @@ A command sends the request to the running process, or fulfils it itself if none
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from remuda.identity.lookups import audited_organizations
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Unauthenticated, Unsealable
 from remuda.kernel.ids import is_id
+from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
 from remuda.resources.crud import find
@@ -49,6 +50,21 @@ class SealedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RequestT = TypeVar("RequestT", bound=SealedRequest)
+
+
+def request_of(
+    kind: type[RequestT],
+    *,
+    clock: Clock,
+    randomness: Randomness,
+    subject: str,
+    operator: str,
+    reason: str,
+    **details: Any,
+) -> RequestT:
+    """Return a request of this kind, with the details that the kind adds."""
+    nonce, created = randomness.token_bytes(16).hex(), clock.now()
+    return kind(nonce=nonce, created=created, subject=subject, operator=operator, reason=reason, **details)
 
 
 def seal_request(request: SealedRequest, sealer: Sealer) -> Secret:

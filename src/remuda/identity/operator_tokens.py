@@ -13,7 +13,7 @@ import msgspec
 from remuda.access.principal import Context
 from remuda.http.routes import AnyRoute, Route
 from remuda.http.schema import Wire
-from remuda.identity.operator_requests import OperatorRequests, SealedRequest
+from remuda.identity.operator_requests import OperatorRequests, SealedRequest, request_of
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid
@@ -34,13 +34,14 @@ class OperatorRequest(SealedRequest, frozen=True, kw_only=True):
 def new_request(
     *, clock: Clock, randomness: Randomness, subject: str, lifetime: timedelta, operator: str, reason: str
 ) -> OperatorRequest:
-    return OperatorRequest(
-        nonce=randomness.token_bytes(16).hex(),
-        created=clock.now(),
+    return request_of(
+        OperatorRequest,
+        clock=clock,
+        randomness=randomness,
         subject=subject,
-        lifetime_s=int(lifetime.total_seconds()),
         operator=operator,
         reason=reason,
+        lifetime_s=int(lifetime.total_seconds()),
     )
 
 

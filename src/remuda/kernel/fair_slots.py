@@ -6,6 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
+class Displaced(Exception):  # noqa: N818  the name states what happened
+    """Raised for a use that no longer waits, because another one has its place (`displace`)."""
+
+
 class FairSlots:
     """Slots for `count` concurrent uses; each key has at most its share of them.
 
@@ -15,8 +19,8 @@ class FairSlots:
     def __init__(self, count: int, *, share: int) -> None:
         self._free, self._share = count, share
         self._running: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By key, the one that has waited longest first."""
+        self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
+        """By key, the one that has waited longest first. The result is whether it has a slot."""
 
     @property
     def waiting(self) -> int:
@@ -34,22 +38,50 @@ class FairSlots:
 
     @asynccontextmanager
     async def acquire(self, key: str) -> AsyncIterator[None]:
-        """Wait for a slot, and keep it for the block."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, deque()).append(waiter)
-        self._grant()
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self._release(key)
-            else:
-                self._forget(key, waiter)
-            raise
+        """Wait for a slot, and keep it for the block. Raise Displaced if another use has taken the place."""
+        await self.take(key)
         try:
             yield
         finally:
-            self._release(key)
+            self.release(key)
+
+    async def take(self, key: str) -> None:
+        """Wait for a slot, for a use that ends elsewhere with `release`. Raise Displaced as `acquire` does."""
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(waiter)
+        self._grant()
+        try:
+            has_slot = await waiter
+        except asyncio.CancelledError:
+            if waiter.cancelled():
+                self._forget(key, waiter)
+            elif waiter.result():
+                self.release(key)
+            raise
+        if not has_slot:
+            raise Displaced
+
+    def release(self, key: str) -> None:
+        """Free a slot that was taken."""
+        self._free += 1
+        self._running[key] -= 1
+        if not self._running[key]:
+            del self._running[key]
+        self._grant()
+
+    def displace(self, key: str) -> bool:
+        """Let another use take the place of the newest one of the key with most that wait.
+
+        Return False, and change nothing, if no key would then still have as many as this one.
+        """
+        most = max(self._waiting, key=lambda each: len(self._waiting[each]), default=key)
+        if len(self._waiting.get(most, ())) <= len(self._waiting.get(key, ())) + 1:
+            return False
+        newest = self._waiting[most][-1]
+        self._forget(most, newest)
+        if not newest.cancelled():
+            newest.set_result(False)
+        return True
 
     def _has_share(self, key: str) -> bool:
         return self._running[key] < self._share
@@ -61,21 +93,18 @@ class FairSlots:
             if key is None:
                 return
             waiters = self._waiting.pop(key)
-            waiters.popleft().set_result(None)
+            waiter = waiters.popleft()
             if waiters:
                 self._waiting[key] = waiters  # behind the others
+            if waiter.cancelled():
+                continue
+            waiter.set_result(True)
             self._free -= 1
             self._running[key] += 1
 
-    def _release(self, key: str) -> None:
-        self._free += 1
-        self._running[key] -= 1
-        if not self._running[key]:
-            del self._running[key]
-        self._grant()
-
-    def _forget(self, key: str, waiter: asyncio.Future[None]) -> None:
-        waiters = self._waiting[key]
-        waiters.remove(waiter)
+    def _forget(self, key: str, waiter: asyncio.Future[bool]) -> None:
+        waiters = self._waiting.get(key, deque())
+        if waiter in waiters:
+            waiters.remove(waiter)
         if not waiters:
-            del self._waiting[key]
+            self._waiting.pop(key, None)

@@ -10,8 +10,8 @@ from typing import Any
 
 from remuda.identity.bootstrap import BootstrapRun, BootstrapSettings, FirstLogin
 from remuda.identity.credentials import CredentialsFile
-from remuda.identity.operator_passwords import new_password_request
-from remuda.identity.operator_requests import seal_request
+from remuda.identity.operator_passwords import PasswordRequest
+from remuda.identity.operator_requests import request_of, seal_request
 from remuda.identity.operator_tokens import new_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.kit.asgi.client import Client
@@ -204,8 +204,8 @@ class Scene:
         expect(await self.ask(made["accessToken"]).get("/api/v1/acl"), 200)
         expect(await self.ask().post(path, {"request": sealed}), 401)
         path = "/api/v1/operator/passwords"
-        lost = new_password_request(
-            clock=clock, randomness=SystemRandomness(), subject=ANN, operator="root", reason="because"
+        lost = request_of(
+            PasswordRequest, clock=clock, randomness=SystemRandomness(), subject=ANN, operator="root", reason="because"
         )
         sealed = self.canaries.add(seal_request(lost, SEALER).reveal())
         made = expect(await self.ask().post(path, {"request": sealed}), 200)

@@ -4,6 +4,7 @@ A `Browser` keeps its cookies, sends the forms of the pages that it is shown, an
 is here. Passwords cost next to nothing here, and every argon2 run is counted.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -73,12 +74,15 @@ async def nothing_published(name: str) -> Sequence[str]:  # noqa: ARG001  a Find
 
 @dataclass
 class Counted:
-    """Runs work at once, and counts how often."""
+    """Runs work at once or when it may, and counts how often."""
 
     times: int = 0
+    may_run: asyncio.Event | None = None
 
     async def __call__(self, work: Callable[[], Any]) -> Any:
         self.times += 1
+        if self.may_run is not None:
+            await self.may_run.wait()
         return work()
 
 

@@ -15,7 +15,12 @@ from remuda.cli.options import ConfigOption, DataOption, Flag
 from remuda.cli.output import echo, write
 from remuda.datadir import DataDirectory
 from remuda.identity.audit import EntryRead
-from remuda.kernel.errors import Invalid, Unusable
+from remuda.kernel.errors import Forbidden, Invalid, Unusable
+
+_NEEDS_PLATFORM_ADMINISTRATOR = (
+    "The records that belong to no organization are for platform administrators: log in as one, or leave out --system "
+    "for the records of an organization."
+)
 
 
 async def export(
@@ -47,21 +52,31 @@ async def export(
     query = {"since": since, "until": until, "actor": actor, "resource": resource, "resourceID": resource_id}
     async with scope.open() as api:
         path = "/api/v1/audit" if system else f"/api/v1/organizations/{api.require_organization()}/audit"
-        async for page in api.session.pages("identity", path, EntryRead, {**query, "status": status}):
-            write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in page))
+        try:
+            async for page in api.session.pages("identity", path, EntryRead, {**query, "status": status}):
+                write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in page))
+        except Forbidden:
+            if system:
+                raise Forbidden(_NEEDS_PLATFORM_ADMINISTRATOR) from None
+            raise
 
 
 def verify(
     file: Path,
     /,
     *files: Path,
+    first: Annotated[
+        int,
+        Parameter(name="--from", help="The record with which the first file must begin, if older files are elsewhere."),
+    ] = 1,
     part: Annotated[Flag, Parameter(help="Do not expect that the last file reaches the end of the log.")] = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Check that no line of an audit file was changed, removed, moved or cut off.
 
-    It reads the keys in the data directory. Name rotated files first, the oldest before the others.
+    It reads the keys in the data directory. Name rotated files first, the oldest before the others. The records must
+    begin with the first one of the log, or with that of ``--from``.
 
     Example::
 
@@ -70,13 +85,15 @@ def verify(
     :param file: The audit file.
     :param files: Further files that continue it.
     """
+    if first < 1:
+        raise Invalid("--from", "is not positive", remedy="name the number of a record: the first one is 1")
     directory = DataDirectory(load_configuration(config, data, None).configuration.server.data)
     chain = Chain(directory.sealer())
     head = None if part else chain.read_head(directory.audit_head)
     if head is None and not part:
         remedy = "restore it, or verify with --part, which does not find lines that were cut off at the end"
         raise Invalid(str(directory.audit_head), "does not exist", remedy=remedy)
-    found = verify_files(chain, (file, *files), head)
+    found = verify_files(chain, (file, *files), head, first=first)
     if isinstance(found, BadLine):
         raise Unusable(f"{found}. What comes before this line is intact.")
     echo(_summary(found))

@@ -10,8 +10,9 @@ from remuda.identity.operator_passwords import (
     OperatorPasswordRead,
     OperatorPasswords,
     OperatorPasswordWrite,
-    new_password_request,
+    PasswordRequest,
 )
+from remuda.identity.operator_requests import request_of
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.service import in_thread
@@ -43,7 +44,8 @@ async def password(
     :param listen: Expect remuda up at this HOST:PORT, if it does not run now and moves to another address.
     """
     found = load_configuration(config, data, listen)
-    request = new_password_request(
+    request = request_of(
+        PasswordRequest,
         clock=SystemClock(),
         randomness=SystemRandomness(),
         subject=email,

@@ -26,6 +26,7 @@ from remuda.http.server.limits import (
     Progress,
     ReapedConnection,
 )
+from remuda.http.server.parted_transport import PartedTransport
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 _NEVER = math.inf
@@ -58,6 +59,7 @@ class Connection(asyncio.Protocol):
         self._deadline, self._deadline_reason = _NEVER, ""
         self._reading = Progress(self._limits.read_stall_s)
         self._head_bytes, self._is_in_head = 0, False
+        self._framing_bytes = 0  # of chunk extensions and the trailer, since the last part of the body
         self._is_in_request = False  # its head has begun, and it has not arrived completely
         self._ignores_input = False  # further input is discarded
         self._waiting: deque[RequestCycle] = deque()  # pipelined behind the running one
@@ -65,15 +67,18 @@ class Connection(asyncio.Protocol):
         self._last: RequestCycle | None = None  # the one that is being received
         self._url = b""
         self._headers: list[Header] = []
+        self._parts: PartedTransport | None = None
 
     # Called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport reads and writes
         """Start, unless there are too many connections."""
-        self._transport, self._flow = transport, FlowControl(transport)
+        transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
         self._tls = _tls(transport.get_extra_info("ssl_object"))
-        transport.set_write_buffer_limits(high=self._limits.write_buffer)
+        if self._tls is not None:
+            transport = self._parts = PartedTransport(transport, high=self._limits.write_buffer)
+        self._transport, self._flow = transport, FlowControl(transport)
         self._reaper.connections.add(self)
         if self._handshake is not None:
             self._reaper.remove(self._handshake)
@@ -98,9 +103,10 @@ class Connection(asyncio.Protocol):
         self._reaper.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._ignores_input:
+        if self._ignores_input or self._transport.is_closing():
             return
         self._head_bytes += len(data)
+        self._framing_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -110,7 +116,8 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._reject_unparsed(error.__context__)
         else:
-            if self._is_in_head and self._head_bytes > self._limits.head_bytes:
+            read = self._head_bytes if self._is_in_head else self._framing_bytes if self._is_in_request else 0
+            if read > self._limits.head_bytes:
                 self._reject(HeadTooLarge(self._limits), "head_too_large")
 
     def pause_writing(self) -> None:
@@ -118,8 +125,9 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Continue after a slow client has caught up."""
-        self._flow.resume_writing()
-        self._reading.begin()
+        if self._parts is None or self._parts.resume():
+            self._flow.resume_writing()
+            self._reading.begin()
 
     # Called by the parser
 
@@ -133,7 +141,12 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header, unless there are too many: in memory they need much more than they send."""
+        """Add a header, unless there are too many: in memory they need much more than they send.
+
+        A field of the trailer is discarded: a proxy checks and removes only those of the head.
+        """
+        if not self._is_in_head:
+            return
         self._headers.append((name.lower(), value))
         if len(self._headers) > self._limits.headers:
             raise HeadTooLarge(self._limits)
@@ -161,6 +174,7 @@ class Connection(asyncio.Protocol):
             self._waiting.append(cycle)
 
     def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
         if not self._is_response_complete():
             assert self._last is not None, "the body follows a head"
             self._last.add_body(body)

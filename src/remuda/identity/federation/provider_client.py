@@ -42,10 +42,12 @@ class Fetcher:
 
     async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
         """Return the response, or raise Unavailable."""
-        server = _server_of(url)
+        server, host = _server_of(url), urlsplit(url).hostname or ""
 
         async def attempt() -> Fetched:
-            opened = self._guarded.open(url, headers, total_s=self._time_s, method=method, content=body, redirects=0)
+            opened = self._guarded.open(
+                url, headers, total_s=self._time_s, client=host, method=method, content=body, redirects=0
+            )
             try:
                 async with self._slots.setdefault(server, asyncio.Semaphore(_CONCURRENCY)), opened as response:
                     return Fetched(status=response.status, body=await self._read(server, response))
@@ -93,7 +95,10 @@ T = TypeVar("T")
 _CACHE_S, _REFRESH_INTERVAL_S, _ERROR_CACHE_S = 3600.0, 60.0, 5.0
 _MAX_ISSUERS = 1000
 _OK = 200
-_MIN_RSA_BITS = 2048
+_MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 8192
+_MAX_NUMBER = _MAX_RSA_BITS // 6 + 4
+"""Length of the longest number of a key, in base64url."""
+_PUBLIC_MEMBERS = frozenset({"kty", "kid", "use", "alg", "key_ops", "n", "e", "crv", "x", "y"})
 _MAX_KEYS = 32
 _MAX_MEMBER = 4096
 """Largest length of a number in a key: one of RSA has 2,731 characters for 16,384 bits, and none is verified beyond."""
@@ -252,14 +257,24 @@ def _is_web(url: str) -> bool:
 
 
 def _public_key(data: dict[str, Any]) -> PublicKey | None:
-    if data.get("use", "sig") != "sig":
+    """Return a key that verifies signatures; None for any other, a private one included.
+
+    Only the public members are imported, and only if they are short: the primes of a private key would be computed.
+    """
+    public = {name: value for name, value in data.items() if name in _PUBLIC_MEMBERS}
+    is_private = data.get("d") is not None
+    if public.get("use", "sig") != "sig" or is_private or any(map(_is_too_long, public.values())):
         return None
     if any(isinstance(each, str) and len(each) > _MAX_MEMBER for each in data.values()):
         return None
     try:
-        key = JWKRegistry.import_key(data)
+        key = JWKRegistry.import_key(public)
     except (JoseError, ValueError, TypeError, KeyError):
         return None  # an unsupported type of key; others may be usable
     if isinstance(key, RSAKey) and key.public_key.key_size < _MIN_RSA_BITS:
         return None  # too short to be secure
     return key if isinstance(key, PublicKey) else None
+
+
+def _is_too_long(member: Any) -> bool:
+    return isinstance(member, str) and len(member) > _MAX_NUMBER

@@ -23,12 +23,13 @@ import msgspec
 
 from remuda.http.failures import AuthenticationFailures, Pacing
 from remuda.http.pages import with_query
-from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous, client_network
+from remuda.http.ratelimit import SITE_BITS, RateLimit, RateLimiter, anonymous, client_network
 from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
 from remuda.identity.kinds.factors import AuthenticationMethod
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login import schema
 from remuda.identity.login.audit import LoginAudit
@@ -163,7 +164,8 @@ class BrowserPages:
         known_browser = browser.known_browser.id_for(account)
         async with self.attempts.password(account, peer=browser.peer, browser=known_browser):
             async with self.failures.attempt(account, is_known=bool(known_browser)):
-                is_valid = await self.passwords.verify(account, password, client=client_network(browser.peer))
+                site = client_network(browser.peer, bits=SITE_BITS)
+                is_valid = await self.passwords.verify(account, password, client=site)
                 user = await find(self.store, User, account)
                 if user is not None and user.is_active and is_valid:
                     return user
@@ -269,10 +271,7 @@ class LoginPages(BrowserPages):
 
         An organization's own provider needs a confirmation: it sees that the user logs in, and is not ours.
         """
-        if form.provider:
-            provider, organization = await self.providers.find(form.provider), None
-        else:
-            provider, organization = await self.providers.of_address(form.email) or (None, None)
+        provider, organization = await self._chosen_provider(form)
         if provider is None:
             problem = _NO_PROVIDER if form.provider else _NO_PROVIDER_OF_DOMAIN
             return await self._page(
@@ -283,10 +282,23 @@ class LoginPages(BrowserPages):
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
             )
-        if organization is not None and is_organization_provider(provider):
+        if organization is not None and is_organization_provider(provider) and not form.provider:
             name = organization.metadata.labels[NAME]
             return self.pages.confirm_provider(state=form.state, email=form.email, provider=provider, organization=name)
         return await self._redirect_to_provider(browser, pending, provider, form.email)
+
+    async def _chosen_provider(self, form: schema.LoginForm) -> tuple[OAuth2Provider | None, Organization | None]:
+        """Return the provider that was chosen, or that of the address's domain with its organization.
+
+        An organization's own provider can be chosen only with an address in its proven domain, as its confirmation
+        does: its id in a form proves nothing.
+        """
+        chosen = await self.providers.find(form.provider) if form.provider else None
+        if form.provider and (chosen is None or not is_organization_provider(chosen)):
+            return chosen, None
+        found, organization = await self.providers.of_address(form.email) or (None, None)
+        is_other = chosen is not None and (found is None or found.name != chosen.name)
+        return (None, None) if is_other else (found, organization)
 
     async def _redirect_to_provider(
         self, browser: BrowserRequest, pending: PendingLogin, provider: OAuth2Provider, email: str
@@ -321,7 +333,7 @@ class LoginPages(BrowserPages):
     ) -> HtmlPage | Redirect:
         """Continue after the password, or the provider's word: with the second factor, or to the end of the login."""
         login = UnfinishedLogin(pending, user.name, self.redirects.clock.now(), provider)
-        return await self.second_factor.page(browser, login, user) or await self.complete(browser, login, user)
+        return await self.second_factor.due_enrolment(browser, login, user) or await self.complete(browser, login, user)
 
     async def user_of(self, login: UnfinishedLogin) -> User:
         """Return the user of an unfinished login, or raise Malformed if it must begin again."""
@@ -345,7 +357,12 @@ class LoginPages(BrowserPages):
         factor: AuthenticationMethod | None = None,
         is_declined: bool = False,
     ) -> HtmlPage | Redirect:
-        """Log a user in, with the second factor that was verified, if any."""
+        """Log a user in, with the second factor that was verified; without one, ask for it if the login needs one now.
+
+        The user may have added an authenticator since the state of this login was sealed.
+        """
+        if factor is None and (page := await self.second_factor.due_challenge(browser, login, user)):
+            return page
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = [*await self.records.succeeded(browser, user)]
         cookies, failures = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)], FailureReport()

@@ -91,7 +91,7 @@ class Hasher:
         Clients that wait take turns, and each has at most half of the hashes at a time.
         """
         plain = hashed_bytes(password)
-        is_real = stored is not None and len(plain) <= MAX_BYTES
+        is_real = stored is not None and not is_too_long(password)
         target = stored.reveal() if stored is not None and is_real else self._decoy
         async with self._slots.acquire(client):
             return await self._run_blocking(lambda: self._verify(target, plain[:MAX_BYTES])) and is_real
@@ -108,8 +108,16 @@ class Hasher:
 
 
 def hashed_bytes(password: Secret) -> bytes:
-    """Return the bytes of a password, in Unicode normal form KC."""
-    return unicodedata.normalize("NFKC", password.reveal()).encode("utf-8", "surrogatepass")
+    """Return the bytes of a password, in Unicode normal form KC, or of the beginning of one that is too long.
+
+    Normalization takes time quadratic in the number of combining marks in a row.
+    """
+    return unicodedata.normalize("NFKC", password.reveal()[:MAX_BYTES]).encode("utf-8", "surrogatepass")
+
+
+def is_too_long(password: Secret) -> bool:
+    """Return whether a password has more characters, or in normal form more bytes, than are hashed."""
+    return len(password.reveal()) > MAX_BYTES or len(hashed_bytes(password)) > MAX_BYTES
 
 
 def _to_base64(raw: bytes) -> str:
@@ -170,7 +178,7 @@ class Passwords:
     async def verify(self, user: str, password: Secret, *, client: str = "") -> bool:
         """Tell whether this is the user's password. The check takes as long if there is none.
 
-        `client` is the network of the caller's address.
+        `client` is the network of the caller's address; a site with many networks is one client.
         """
         found = await find(self._store, Password, user)
         stored = None if found is None else found.spec.hash
@@ -297,5 +305,5 @@ def check_length(password: Secret) -> None:
     """Raise Invalid if a password is too short or too long."""
     if len(password.reveal()) < MIN_CHARACTERS:
         raise Invalid("password", "is too short", remedy=f"choose one of at least {MIN_CHARACTERS} characters")
-    if len(hashed_bytes(password)) > MAX_BYTES:
+    if is_too_long(password):
         raise Invalid("password", "is too long", remedy=f"choose one of at most {MAX_BYTES} bytes")

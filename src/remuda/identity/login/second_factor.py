@@ -12,6 +12,7 @@ at a provider     asked for if an organization always requires it, otherwise not
 Nothing is stored between the steps: the state is sealed to the browser's cookie, which the completed login replaces.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -84,13 +85,18 @@ class SecondFactorStep:
     requirement: FactorRequirement
     templates: FactorTemplates
 
-    async def page(self, browser: BrowserRequest, login: UnfinishedLogin, user: User) -> HtmlPage | None:
-        """Return the page of the second step, or None if the login needs none."""
+    async def due_challenge(self, browser: BrowserRequest, login: UnfinishedLogin, user: User) -> HtmlPage | None:
+        """Return the page that asks for a second factor, or None if the login needs none that the user has now."""
         factors = await self.authenticators.of_user(user.name)
-        closed = await self.requirement.closed_organizations(user, methods=login.methods, provider=login.provider)
-        if factors.has_authenticator:
-            is_needed = not login.provider or bool(closed) or login.pending.is_elevation
-            return self.challenge(browser, login, factors) if is_needed else None
+        if not factors.has_authenticator:
+            return None
+        is_needed = not login.provider or login.pending.is_elevation or bool(await self._closed(login, user))
+        return self.challenge(browser, login, factors) if is_needed else None
+
+    async def due_enrolment(self, browser: BrowserRequest, login: UnfinishedLogin, user: User) -> HtmlPage | None:
+        """Return the page that leads to a first authenticator, or None if none is required or the user has one."""
+        factors = await self.authenticators.of_user(user.name)
+        closed = () if factors.has_authenticator else await self._closed(login, user)
         if not closed:
             return None
         return self.templates.requirement(
@@ -98,6 +104,10 @@ class SecondFactorStep:
             organizations=closed,
             can_enrol=not await provider_organization(self.store, login.provider),
         )
+
+    async def _closed(self, login: UnfinishedLogin, user: User) -> Sequence[str]:
+        """Return the names of the organizations that require a second factor of this login."""
+        return await self.requirement.closed_organizations(user, methods=login.methods, provider=login.provider)
 
     def challenge(
         self,

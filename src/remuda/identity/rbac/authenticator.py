@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
-from remuda.http.certificates import EXPIRED
+from remuda.http.certificates import EXPIRED, check_client
 from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -54,13 +54,14 @@ class Certificate:
 
 
 def read_certificate(pem: str) -> Certificate:
-    """Parse a PEM certificate, or raise Unauthenticated if it is invalid or has not exactly one common name."""
+    """Parse a PEM certificate, or raise Unauthenticated if it is not a client's or has not exactly one common name."""
     try:
         certificate = load_pem_x509_certificate(pem.encode())
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     except ValueError:
         raise Unauthenticated(_NOT_VALID) from None
+    check_client(certificate)
     if len(names) != 1 or not isinstance(names[0].value, str):
         raise Unauthenticated(_NOT_VALID)
     return Certificate(names[0].value, begins, ends)
@@ -100,7 +101,7 @@ class IdentityAuthenticator:
         return self._store.change_counter(_ACCESS)
 
     def knows(self, credentials: RequestCredentials) -> bool:
-        """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
+        """Return whether the token was authenticated lately, or there is only a client certificate."""
         token = credentials.token
         return token is None or token_hash(token) in self._cache or self._bearers.tokens.has_verified(token)
 

@@ -113,7 +113,7 @@ class RemoteAuthenticator:
         return self._feed.version
 
     def knows(self, credentials: RequestCredentials) -> bool:
-        """Return whether the token was authenticated lately, or there is only a certificate from a proxy."""
+        """Return whether the token was authenticated lately, or there is only a client certificate."""
         token = credentials.token
         return token is None or self._cached_claims(token) is not None or token_hash(token) in self._cache
 
