@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.audit import STREAM, Audit, AuditOperation, AuditTarget, Component, audited_target
+from remuda.http.audit import STREAM, Audit, AuditOperation, AuditTarget, Component, FindOwner, audited_target
 from remuda.kernel.errors import Conflict, StoreClosed
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.sample_api.collections import sample_store
@@ -26,7 +27,12 @@ ANNA = Principal(
 
 
 def audit(
-    log: SqliteStore, *, principal: Principal = ANNA, path: dict[str, str] | None = None, is_everywhere: bool = False
+    log: SqliteStore,
+    *,
+    principal: Principal = ANNA,
+    path: dict[str, str] | None = None,
+    is_everywhere: bool = False,
+    owners: Mapping[str, FindOwner] | None = None,
 ) -> Audit:
     return Audit(
         log,
@@ -37,6 +43,7 @@ def audit(
         success=201,
         trace_id="f" * 32,
         is_everywhere=is_everywhere,
+        owners=owners,
     )
 
 
@@ -134,6 +141,21 @@ async def test_a_stranger_does_not_write_into_the_records_of_an_organization(
         await audit(store, principal=stranger, path={"organizationID": "o-1"}).finish(403)
         (record,) = await records(store, subject)
         assert record["scope"] == {"organizationID": "o-1"}
+
+
+async def test_m27_a_stranger_chooses_nothing_in_the_record_of_the_owner_not_even_the_trace(tmp_path: Path) -> None:
+    async def owner_of_horse(named: Mapping[str, str]) -> str | None:
+        return ORGANIZATION if named["horseID"] == "h-1" else None
+
+    stranger = Principal(subject="bert", type="user", organizations=("o-2",))
+    async with sample_store(tmp_path) as store:
+        for principal in (stranger, ANNA):
+            await audit(store, principal=principal, owners={"horseID": owner_of_horse}).finish(403)
+        of_stranger, of_anna = await records(store)
+        assert (of_stranger["actor"], of_stranger["trace_id"]) == ({"subject": "bert"}, "")
+        assert of_anna["trace_id"] == "f" * 32
+        (own,) = await records(store, "system")
+        assert own["trace_id"] == "f" * 32
 
 
 async def test_a_record_goes_where_the_object_belongs(tmp_path: Path) -> None:

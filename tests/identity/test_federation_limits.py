@@ -117,7 +117,7 @@ async def test_a_browser_whose_sessions_are_older_than_the_organizations_word_is
     await in_acme(federation)
     both = await federation.logged_in()
     page = await both.authorize(prompt="login")
-    gone = await both.submit(page, email="", password="", provider=OWN)
+    gone = await both.submit(page, email=JO, password="", provider=OWN)
     assert "code" in sent_to(await come_back(both, upstream, gone))
     (login,) = (await federation.store.list(BrowserLogin)).items
     assert login.spec.provider == OWN

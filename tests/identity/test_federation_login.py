@@ -5,8 +5,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from joserfc.jwk import ECKey, RSAKey
+from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import BrowserLogin
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
 from remuda.kernel.encoding import to_base64url
@@ -324,6 +326,20 @@ async def test_before_an_address_leads_to_an_organizations_own_provider_somebody
     assert "code" in sent_to(await browser.submit(stayed, password=PASSWORD))
 
 
+@pytest.mark.parametrize("email", ["", "eve@elsewhere.test"])
+async def test_m27_the_id_of_an_organizations_own_provider_leads_there_only_with_an_address_in_its_domain(
+    federation: LoginEnvironment, upstream: Provider, email: str
+) -> None:
+    await federation.provider(OWN, organization=ORG, **THEIRS)
+    await federation.organization(ORG, **own_provider())
+    browser = federation.browser()
+    page = await browser.submit(await browser.authorize(), email=email, password="", provider=OWN)
+    assert page.status == 400
+    assert "This provider is not available" in page.body.decode()
+    assert upstream.asked == []
+    assert (await browser.submit(page, email=JO, password="", provider=OWN)).status == 302
+
+
 @options(platform_administrators=("boss@example.com",))
 async def test_in_the_domain_of_a_platform_administrator_no_organizations_own_provider_is_offered(
     federation: LoginEnvironment,
@@ -352,9 +368,8 @@ async def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_
     await federation.provider(OWN, organization=ORG, **THEIRS)
     await federation.organization(ORG, **own_provider())
     await federation.member(ORG, user_id(JO))
-    await assert_refused(
-        federation, await log_in(federation, upstream, OWN), "access_denied", "belongs to an organization"
-    )
+    _, refused = await depart(federation, OWN)
+    assert refused.status == 400
     browser = federation.browser()
     gone = await browser.submit(await browser.authorize(), email=JO, password="")
     await come_back(browser, upstream, gone)
@@ -383,27 +398,47 @@ POWERS: dict[str, dict[str, Any]] = {
     [
         "no member",
         "suspended member",
-        "another domain",
-        "no domain",
-        "platform administrator",
+        "another domain meanwhile",
+        "no domain meanwhile",
         "bound to a role everywhere",
-        "organization is gone",
+        "organization is gone meanwhile",
     ],
 )
 @options(lambda how: {**POWERS.get(how, {})})
 async def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_else(
     federation: LoginEnvironment, upstream: Provider, how: str
 ) -> None:
+    await federation.provider(OWN, organization=ORG, **THEIRS)
+    await federation.organization(ORG, **own_provider())
+    if how != "no member":
+        await federation.member(ORG, user_id(JO), state="suspended" if how == "suspended member" else "active")
+    browser, gone = await depart(federation, OWN)
+    assert gone.status == 302
+    if how == "organization is gone meanwhile":
+        found = await federation.store.get(Organization, ORG)
+        await federation.store.delete(Organization, ORG, uid=found.uid)
+    elif how.endswith("meanwhile"):
+        domain = "evil.test" if how == "another domain meanwhile" else ""
+        found = await federation.store.get(Organization, ORG)
+        await federation.store.update(replace(found, spec=replace(found.spec, domain=domain)))
+    reply = await come_back(browser, upstream, gone)
+    await assert_refused(federation, reply, "access_denied", "belongs to an organization")
+
+
+@pytest.mark.parametrize("how", ["another domain", "no domain", "platform administrator", "organization is gone"])
+@options(lambda how: {**POWERS.get(how, {})})
+async def test_m27_an_organizations_own_provider_is_not_redirected_to_for_somebody_outside_its_domain(
+    federation: LoginEnvironment, upstream: Provider, how: str
+) -> None:
     domain = {"another domain": "evil.test", "no domain": ""}.get(how, "example.com")
-    jo = user_id(JO)
     await federation.provider(OWN, organization=ORG, **THEIRS)
     if how != "organization is gone":
         await federation.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
-    if how != "no member":
-        await federation.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
-    await assert_refused(
-        federation, await log_in(federation, upstream, OWN), "access_denied", "belongs to an organization"
-    )
+        await federation.member(ORG, user_id(JO))
+    _, page = await depart(federation, OWN)
+    assert page.status == 400
+    assert "This provider is not available" in page.body.decode()
+    assert upstream.asked == []
 
 
 async def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_keys_are_looked_for(

@@ -105,6 +105,21 @@ async def test_a_rotated_token_takes_the_place_of_the_old_one_at_once_and_the_ol
     assert await is_good(users_api, new)
 
 
+async def test_m27_only_who_may_grant_the_roles_of_an_account_gets_its_token(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk, admin = users_api.ask(CLERK), users_api.ask(await administrator(users_api.store))
+    powers = await make_group(users_api.store, "powers", ADMINISTRATOR)
+    made = told(await admin.post(ACCOUNTS, robot(powers)), 201)
+    path, old = f"{ACCOUNTS}/{made['metadata']['id']}", made["status"]["accessToken"]
+    assert rejection(await clerk.post(f"{path}/rotate"), 403) == "requested role cannot be granted"
+    assert await is_good(users_api, old)
+    told(await users_api.ask(account(made["metadata"]["id"])).post(f"{path}/rotate"), 200)
+    told(await admin.post(f"{path}/rotate"), 200)
+    told(await admin.put(path, robot()), 200)
+    told(await clerk.post(f"{path}/rotate"), 200)
+
+
 async def test_an_account_may_rotate_itself_and_sees_only_itself(users_api: IdentityApi[UserServices]) -> None:
     clerk = users_api.ask(CLERK)
     group = await make_group(users_api.store, "crew")

@@ -135,3 +135,5 @@ async def test_slow_imports_of_two_organizations_do_not_keep_a_third_from_import
     assert reply.status == 200
     await region_images.world.clock.sleep(120)
     assert [each.organization for each in await region_images.owned()] == [THIRD_ORG]
+    assert region_images.web.clients[:8] == [ORG] * 4 + [OTHER_ORG] * 4
+    assert {*region_images.web.clients} == {ORG, OTHER_ORG, THIRD_ORG}

@@ -12,6 +12,7 @@ from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
 from remuda.region.images.transfer import ImageFetcher, ImageHeader, ImageLimits
 from tests.kit.outbound_servers import HERE, Answer, Names, redirecting, saying, serving
 
+ORG, OTHER_ORG = "org-1", "org-2"
 SECTOR = b"\xfa" * 510 + b"\x55\xaa"
 DISK = SECTOR + bytes(range(256)) * 4096
 UNREADABLE = "Image read failed, please ensure the URL is correct"
@@ -70,7 +71,7 @@ PEEKED: dict[str, tuple[Answer, int | None]] = {
 @pytest.mark.parametrize(("answer", "length"), PEEKED.values(), ids=PEEKED)
 async def test_a_look_tells_the_beginning_and_the_length(answer: Answer, length: int | None) -> None:
     async with serving(answer) as served:
-        assert await fetcher().read_header(served.url()) == ImageHeader(SECTOR, length)
+        assert await fetcher().read_header(served.url(), ORG) == ImageHeader(SECTOR, length)
         assert b"\r\nrange: bytes=0-511\r\n" in served.asked[0].lower()
 
 
@@ -105,7 +106,7 @@ REFUSED: dict[str, tuple[Answer, type[RemudaError], str]] = {
 async def test_a_look_at_anything_else_is_refused(answer: Answer, kind: type[RemudaError], sentence: str) -> None:
     async with serving(answer) as served:
         with pytest.raises(kind) as refused:
-            await fetcher().read_header(served.url())
+            await fetcher().read_header(served.url(), ORG)
         assert refused.value.message == sentence
 
 
@@ -114,7 +115,7 @@ async def test_what_may_not_be_asked_for_is_refused_in_the_same_words() -> None:
         guarded = fetcher(AddressPolicy())
         for url in (served.url(), "ftp://images.example/", served.url("user@127.0.0.1"), "http://nowhere.example/"):
             with pytest.raises(Invalid) as refused:
-                await guarded.read_header(url)
+                await guarded.read_header(url, ORG)
             assert refused.value.message == UNREADABLE
         assert served.asked == []
 
@@ -123,23 +124,56 @@ async def test_a_look_at_an_image_that_is_too_long_is_refused() -> None:
     for answer in (partial(SECTOR, "bytes 0-511/1049089"), saying(DISK + b"x")):
         async with serving(answer) as served:
             with pytest.raises(Invalid) as refused:
-                await fetcher(max_bytes=1049088).read_header(served.url())
+                await fetcher(max_bytes=1049088).read_header(served.url(), ORG)
             assert refused.value.message == LONG
     async with serving(partial(SECTOR)) as served:
-        assert (await fetcher(max_bytes=len(DISK)).read_header(served.url())).length == len(DISK)
+        assert (await fetcher(max_bytes=len(DISK)).read_header(served.url(), ORG)).length == len(DISK)
 
 
 async def test_a_look_does_not_take_for_ever() -> None:
     async with serving(stalling) as served:
         for limited in (fetcher(header_s=0.1), fetcher(stall_s=0.1)):
             with pytest.raises(Invalid) as refused:
-                await limited.read_header(served.url())
+                await limited.read_header(served.url(), ORG)
             assert refused.value.message == UNREADABLE
+
+
+async def test_m27_slow_servers_of_one_organization_do_not_keep_another_from_a_look() -> None:
+    asked = asyncio.Semaphore(0)
+
+    async def silent(_: asyncio.StreamWriter) -> None:
+        asked.release()
+        await asyncio.sleep(600)
+
+    async with serving(silent) as stalled, serving(saying(DISK)) as served:
+        images = fetcher(header_s=300.0, stall_s=300.0)
+        looks = [asyncio.create_task(images.read_header(stalled.url(), ORG)) for _ in range(40)]
+        async with asyncio.timeout(60):
+            for _ in range(8):
+                await asked.acquire()
+        assert images.slots.waiting == 32
+        assert (await images.read_header(served.url(), OTHER_ORG)).head == SECTOR
+        assert len(stalled.asked) == 8
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
+        assert images.slots.is_idle
+
+
+async def test_a_look_waits_for_others_of_its_organization_within_its_time() -> None:
+    async with serving(saying(DISK)) as served:
+        images = fetcher(header_s=0.1)
+        for _ in range(8):
+            await images.slots.take(ORG)
+        with pytest.raises(Unavailable, match="Retry in a minute"):
+            await images.read_header(served.url(), ORG)
+        assert images.slots.waiting == 0
+        assert served.asked == []
 
 
 async def downloaded(images: ImageFetcher, url: str) -> tuple[bytes, str | None, int]:
     read = b""
-    async with images.stream(url) as download:
+    async with images.stream(url, ORG) as download:
         assert download.sha256 is None
         async for chunk in download:
             read += chunk
@@ -164,7 +198,7 @@ async def test_an_image_is_read_in_whole_and_its_digest_told(chopped: Callable[[
 async def test_no_byte_is_given_before_the_beginning_is_whole_and_checked() -> None:
     async with (
         serving(saying(*(bytes([each]) for each in SECTOR))) as served,
-        fetcher().stream(served.url()) as download,
+        fetcher().stream(served.url(), ORG) as download,
     ):
         assert [chunk async for chunk in download] == [SECTOR]
 
@@ -217,7 +251,7 @@ async def test_reading_does_not_take_for_ever() -> None:
 
 
 async def _written_to_a_full_disk(url: str) -> None:
-    async with fetcher().stream(url) as download:
+    async with fetcher().stream(url, ORG) as download:
         async for _ in download:
             raise OSError("disk full")
 

@@ -16,8 +16,8 @@ access to it, else in the paying one, else in the caller's only one, else in `sy
 
 A caller without access to the organization of the object is refused, and recorded twice: there, and where the request
 would be recorded if the object did not exist, so that no log shows which ids exist elsewhere. The record in the
-organization of the object contains nothing that such a caller has written: only who it was, the operation and the
-object.
+organization of the object contains nothing that such a caller has written or chosen, as it can the trace id: only who
+it was, the operation and the object.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -92,6 +92,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     resource: AuditTarget
     result: AuditResult
     trace_id: str
+    """Trace of the request, which its caller may have chosen; empty in the record of an outsider."""
 
 
 class Audit:
@@ -165,18 +166,24 @@ class Audit:
         who = self._principal
         paying = {"organization": who.organization, "project": who.project}
         scope = {**self._path, **{name: value for name, value in paying.items() if value is not None}}
-        return self._stored(result, target, scope, organization)
+        return self._stored(result, target, scope, organization, trace_id=self._trace_id)
 
     def _record_of_outsider(self, result: AuditResult, named: str, organization: str) -> Record:
         """Return the record for the owner of an object, without what the caller can choose."""
         if named not in self._path:
-            return self._stored(result, audited_target(self._operation, {}), {}, organization)
+            return self._stored(result, audited_target(self._operation, {}), {}, organization, trace_id="")
         before, parameter, _ = self._operation.route.partition(f"{{{named}}}")
         target = _target_in(before + parameter, self._path)
-        return self._stored(result, target, {named: target.id}, organization)
+        return self._stored(result, target, {named: target.id}, organization, trace_id="")
 
     def _stored(
-        self, result: AuditResult, target: AuditTarget, scope: Mapping[str, str], organization: str | None
+        self,
+        result: AuditResult,
+        target: AuditTarget,
+        scope: Mapping[str, str],
+        organization: str | None,
+        *,
+        trace_id: str,
     ) -> Record:
         who = self._principal
         record = AuditRecord(
@@ -186,7 +193,7 @@ class Audit:
             scope=scope,
             resource=target,
             result=result,
-            trace_id=self._trace_id,
+            trace_id=trace_id,
         )
         return _stored(record, subject_of_organization(organization))
 

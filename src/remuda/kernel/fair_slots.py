@@ -39,6 +39,14 @@ class FairSlots:
     @asynccontextmanager
     async def acquire(self, key: str) -> AsyncIterator[None]:
         """Wait for a slot, and keep it for the block. Raise Displaced if another use has taken the place."""
+        await self.take(key)
+        try:
+            yield
+        finally:
+            self.release(key)
+
+    async def take(self, key: str) -> None:
+        """Wait for a slot, for a use that ends elsewhere with `release`. Raise Displaced as `acquire` does."""
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(waiter)
         self._grant()
@@ -48,14 +56,18 @@ class FairSlots:
             if waiter.cancelled():
                 self._forget(key, waiter)
             elif waiter.result():
-                self._release(key)
+                self.release(key)
             raise
         if not has_slot:
             raise Displaced
-        try:
-            yield
-        finally:
-            self._release(key)
+
+    def release(self, key: str) -> None:
+        """Free a slot that was taken."""
+        self._free += 1
+        self._running[key] -= 1
+        if not self._running[key]:
+            del self._running[key]
+        self._grant()
 
     def displace(self, key: str) -> bool:
         """Let another use take the place of the newest one of the key with most that wait.
@@ -89,13 +101,6 @@ class FairSlots:
             waiter.set_result(True)
             self._free -= 1
             self._running[key] += 1
-
-    def _release(self, key: str) -> None:
-        self._free += 1
-        self._running[key] -= 1
-        if not self._running[key]:
-            del self._running[key]
-        self._grant()
 
     def _forget(self, key: str, waiter: asyncio.Future[bool]) -> None:
         waiters = self._waiting.get(key, deque())

@@ -11,7 +11,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Protocol, TypeAlias
 from urllib.parse import urljoin
@@ -95,11 +97,23 @@ class Resolver(Protocol):
         """Return all IP addresses of a host, best first, or raise OSError."""
 
 
+MAX_LOOKUPS = 16
+"""Concurrent lookups of a resolver."""
+
+
 class SystemResolver:
-    """Resolver of the operating system."""
+    """Resolver of the operating system.
+
+    A lookup of a name whose servers are silent keeps its thread for many seconds, and cannot be cancelled. So lookups
+    have threads of their own, and never those of the event loop, which it also needs for files.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MAX_LOOKUPS, thread_name_prefix="lookup")
 
     async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        lookup = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
         return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
 
 

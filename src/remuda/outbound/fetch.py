@@ -4,6 +4,9 @@ A name is resolved once, every address is checked, and the connection goes to on
 response of the name server has no effect. The request still has the name, and TLS verifies it. A redirect is checked in
 the same way. Each request has its own client, so requests share neither cookies nor connections. Content is neither
 requested nor decoded in compressed form. Errors quote neither the response nor an address of ours.
+
+Lookups of names are few, and those of a silent name server take long. Each client has a share of them, and a lookup
+counts until it really ends, also after the request was given up: otherwise one client's names would delay all others.
 """
 
 import asyncio
@@ -12,10 +15,12 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.kernel.exchange import NotSent, ResponseLost
-from remuda.outbound.addresses import AddressPolicy, IpAddress, Resolver, Target, read_target
+from remuda.kernel.fair_slots import FairSlots
+from remuda.outbound.addresses import MAX_LOOKUPS, AddressPolicy, IpAddress, Resolver, Target, read_target
 from remuda.outbound.client import new_client, new_tls, transport_errors
 
 if TYPE_CHECKING:
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_REDIRECTS = 5
 _MAX_ADDRESSES = 4
+_LOOKUPS_OF_CLIENT = 2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -81,6 +87,8 @@ class GuardedFetcher:
     ) -> None:
         self._resolve, self._reach, self._timeouts, self._tls = resolve, reach, timeouts, tls
         self._tls_lock = asyncio.Lock()
+        self._slots = FairSlots(MAX_LOOKUPS, share=_LOOKUPS_OF_CLIENT)
+        self._lookups: set[asyncio.Task[Sequence[IpAddress]]] = set()
 
     @asynccontextmanager
     async def open(
@@ -89,11 +97,15 @@ class GuardedFetcher:
         headers: Mapping[str, str],
         *,
         total_s: float,
+        client: str = "",
         method: str = "GET",
         content: bytes | None = None,
         redirects: int = _MAX_REDIRECTS,
     ) -> AsyncIterator[OpenResponse]:
-        """Yield the response of a request, whatever its status. `total_s` is the time until its last byte."""
+        """Yield the response of a request, whatever its status. `total_s` is the time until its last byte.
+
+        `client` is whom the request is for: names that one client chooses never keep those of another from lookup.
+        """
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:
@@ -102,7 +114,7 @@ class GuardedFetcher:
             try:
                 async with asyncio.timeout_at(deadline):
                     response = await self._follow_redirects(
-                        target, stack, redirects, method=method, headers=headers, content=content
+                        target, stack, redirects, client=client, method=method, headers=headers, content=content
                     )
             except TimeoutError:
                 raise FetchFailed("it does not respond in time", is_temporary=True) from None
@@ -130,15 +142,16 @@ class GuardedFetcher:
         target: Target,
         stack: contextlib.AsyncExitStack,
         *,
+        client: str,
         method: str,
         headers: Mapping[str, str],
         content: bytes | None,
     ) -> "httpx2.Response":
-        addresses = await self._addresses(target)
+        addresses = await self._addresses(target, client)
         tls = await self._tls_context()
         for address in addresses[:_MAX_ADDRESSES]:
-            client = await stack.enter_async_context(self._client(tls))
-            request = client.build_request(
+            http = await stack.enter_async_context(self._client(tls))
+            request = http.build_request(
                 method,
                 target.at(address),
                 content=content,
@@ -147,7 +160,7 @@ class GuardedFetcher:
             )
             try:
                 with transport_errors():
-                    response = await client.send(request, stream=True)
+                    response = await http.send(request, stream=True)
             except NotSent:
                 continue
             except ResponseLost:
@@ -156,17 +169,34 @@ class GuardedFetcher:
             return response
         raise FetchFailed("it cannot be connected to", is_temporary=True)
 
-    async def _addresses(self, target: Target) -> Sequence[IpAddress]:
+    async def _addresses(self, target: Target, client: str) -> Sequence[IpAddress]:
         if target.literal:
             found: Sequence[IpAddress] = [target.literal]
         else:
             try:
-                found = await self._resolve(target.host, target.port)
+                found = await self._resolved(target, client)
             except (OSError, ValueError):
                 raise FetchFailed("its name is unknown", is_temporary=True) from None
         if not all(map(self._reach.allows, found)):
             raise FetchFailed("it is not on the public Internet", is_temporary=False)
         return found
+
+    async def _resolved(self, target: Target, client: str) -> Sequence[IpAddress]:
+        """Return the addresses of a name. The lookup keeps its slot until it ends, even if this call is cancelled."""
+        await self._slots.take(client)
+        lookup = asyncio.create_task(self._lookup(target), name="lookup of a name")
+        self._lookups.add(lookup)
+        lookup.add_done_callback(partial(self._end_lookup, client))
+        return await asyncio.shield(lookup)
+
+    async def _lookup(self, target: Target) -> Sequence[IpAddress]:
+        return await self._resolve(target.host, target.port)
+
+    def _end_lookup(self, client: str, lookup: asyncio.Task[Sequence[IpAddress]]) -> None:
+        self._lookups.discard(lookup)
+        self._slots.release(client)
+        if not lookup.cancelled():
+            lookup.exception()  # read it, as the caller may be gone
 
     def _client(self, tls: ssl.SSLContext) -> "httpx2.AsyncClient":
         import httpx2  # noqa: PLC0415  it is there by now

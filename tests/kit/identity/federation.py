@@ -6,7 +6,7 @@ from joserfc.jwk import RSAKey
 
 from remuda.kernel.secrets import Secret
 from tests.kit.asgi.contract import Reply
-from tests.kit.identity.login import Browser, LoginEnvironment, run_login
+from tests.kit.identity.login import JO, Browser, LoginEnvironment, run_login
 from tests.kit.identity.openid_provider import CLIENT, IDP, SECRET, Provider
 
 GOOGLE = "d1111111-0000-4000-8000-000000000001"
@@ -30,8 +30,8 @@ def federated(scenario: Any, *, provider: Provider | None = None, **settings: An
 
 
 async def depart(logins: LoginEnvironment, provider: str = GOOGLE, **asked: str) -> tuple[Browser, Reply]:
-    browser = logins.browser()
-    return browser, await browser.submit(await browser.authorize(**asked), email="", password="", provider=provider)
+    browser, email = logins.browser(), JO if provider == OWN else ""
+    return browser, await browser.submit(await browser.authorize(**asked), email=email, password="", provider=provider)
 
 
 async def come_back(browser: Browser, upstream: Provider, gone: Reply) -> Reply:

@@ -76,6 +76,8 @@ class Web(GuardedFetcher):
         self.pages: dict[str, list[Page]] = {URI: [Page()]}
         self.asked: list[str] = []
         """What for: the beginning, or everything."""
+        self.clients: list[str] = []
+        """For which organization."""
 
     def serve(self, *pages: Page, at: str = URI) -> None:
         self.pages[at] = list(pages)
@@ -85,7 +87,8 @@ class Web(GuardedFetcher):
         self, url: str, headers: Mapping[str, str], *, total_s: float, **request: Any
     ) -> AsyncIterator[OpenResponse]:
         assert total_s > 0
-        assert not request
+        assert request.keys() == {"client"}
+        self.clients.append(request["client"])
         if url not in self.pages:
             raise FetchFailed("its name is not known", is_temporary=True)
         self.asked.append("beginning" if "Range" in headers else "everything")

@@ -42,10 +42,12 @@ class Fetcher:
 
     async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
         """Return the response, or raise Unavailable."""
-        server = _server_of(url)
+        server, host = _server_of(url), urlsplit(url).hostname or ""
 
         async def attempt() -> Fetched:
-            opened = self._guarded.open(url, headers, total_s=self._time_s, method=method, content=body, redirects=0)
+            opened = self._guarded.open(
+                url, headers, total_s=self._time_s, client=host, method=method, content=body, redirects=0
+            )
             try:
                 async with self._slots.setdefault(server, asyncio.Semaphore(_CONCURRENCY)), opened as response:
                     return Fetched(status=response.status, body=await self._read(server, response))

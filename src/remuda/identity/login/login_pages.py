@@ -29,6 +29,7 @@ from remuda.identity.federation.code_flow import Federation, ProviderRequest
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
 from remuda.identity.kinds.factors import AuthenticationMethod
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login import schema
 from remuda.identity.login.audit import LoginAudit
@@ -270,10 +271,7 @@ class LoginPages(BrowserPages):
 
         An organization's own provider needs a confirmation: it sees that the user logs in, and is not ours.
         """
-        if form.provider:
-            provider, organization = await self.providers.find(form.provider), None
-        else:
-            provider, organization = await self.providers.of_address(form.email) or (None, None)
+        provider, organization = await self._chosen_provider(form)
         if provider is None:
             problem = _NO_PROVIDER if form.provider else _NO_PROVIDER_OF_DOMAIN
             return await self._page(
@@ -284,10 +282,23 @@ class LoginPages(BrowserPages):
             return await self._page(
                 browser, pending, form.state, email=form.email, problem=problem, status=_BAD_REQUEST
             )
-        if organization is not None and is_organization_provider(provider):
+        if organization is not None and is_organization_provider(provider) and not form.provider:
             name = organization.metadata.labels[NAME]
             return self.pages.confirm_provider(state=form.state, email=form.email, provider=provider, organization=name)
         return await self._redirect_to_provider(browser, pending, provider, form.email)
+
+    async def _chosen_provider(self, form: schema.LoginForm) -> tuple[OAuth2Provider | None, Organization | None]:
+        """Return the provider that was chosen, or that of the address's domain with its organization.
+
+        An organization's own provider can be chosen only with an address in its proven domain, as its confirmation
+        does: its id in a form proves nothing.
+        """
+        chosen = await self.providers.find(form.provider) if form.provider else None
+        if form.provider and (chosen is None or not is_organization_provider(chosen)):
+            return chosen, None
+        found, organization = await self.providers.of_address(form.email) or (None, None)
+        is_other = chosen is not None and (found is None or found.name != chosen.name)
+        return (None, None) if is_other else (found, organization)
 
     async def _redirect_to_provider(
         self, browser: BrowserRequest, pending: PendingLogin, provider: OAuth2Provider, email: str

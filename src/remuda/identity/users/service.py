@@ -85,6 +85,14 @@ class MemberOperations:
             )
             return done.name
 
+    async def check_token(self, principal: Principal, account: ServiceAccount) -> None:
+        """Raise unless the caller may grant all roles of a service account, as who gets its token has them."""
+        organization = organization_of(account)
+        names = await groups_of(self.store, Member(organization=organization, id=account.name))
+        groups = [await find(self.store, Group, name) for name in names]
+        roles = each_once(role for group in groups if group is not None for role in group.spec.role_ids)
+        await self.grants.check_grantable(principal, roles, organization)
+
     async def _validate_groups(
         self, principal: Principal, member: Member, requested: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
@@ -261,6 +269,8 @@ class Accounts:
     async def rotate(self, context: Context, organization: str, account: str) -> AccountRead:
         """Replace the token of a service account, and return the new one this once. The old one is rejected at once.
 
+        Who gets the token of another account gets the roles of its groups, and needs the permission to grant them.
+
         That is one write: the account names its valid token. Services that verify tokens without reading the account
         reject the old one when the controller has revoked it.
         """
@@ -268,6 +278,7 @@ class Accounts:
         own = await self._own(principal, organization)
         if own is None or own.name != account:
             require_in_organization(principal, permission(ACCOUNTS, "update"), organization)
+            await self.changes.check_token(principal, await self._account(organization, account))
         issued = await self.tokens.issue_for_account(account, organization)
 
         async def change() -> ServiceAccount:

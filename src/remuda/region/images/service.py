@@ -115,7 +115,7 @@ class Images:
         rules.check_new(body, principal)
         created = await find(self.store, ImageImport, context.operation)
         if created is None:
-            await self.fetcher.read_header(body.spec.uri.reveal())
+            await self.fetcher.read_header(body.spec.uri.reveal(), organization)
             new = rules.new_import(context.operation, body, principal, organization=organization, region=region)
             known = await self.counts.known(cloud, organization)
             with self.counts.creating(cloud, organization, new.name, known=known):

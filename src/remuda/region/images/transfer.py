@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -33,6 +33,9 @@ _BOOT_SIGNATURE = b"\x55\xaa"
 _FIELD = "spec.uri"
 _UNREADABLE = "Image read failed, please ensure the URL is correct"
 _STATUS = "Image read failed with an incorrect status code, please ensure the URL is correct"
+_BUSY = "Too many images are being read from servers that respond slowly. Retry in a minute."
+_MAX_HEADERS = 32
+_HEADERS_OF_ORGANIZATION = 8
 _PARTIAL = 206
 _TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LENGTH = re.compile(r"[0-9]{1,19}")
@@ -90,19 +93,36 @@ class ImageFetcher:
 
     source: GuardedFetcher
     limits: ImageLimits = ImageLimits()
+    slots: FairSlots = field(default_factory=partial(FairSlots, _MAX_HEADERS, share=_HEADERS_OF_ORGANIZATION))
+    """Slots of reads of headers, by organization."""
 
-    async def read_header(self, url: str) -> ImageHeader:
-        """Return the header of an image, or raise Invalid or Malformed.
+    async def read_header(self, url: str, organization: str) -> ImageHeader:
+        """Return the header of an image, or raise Invalid, Malformed, or Unavailable if others take too long.
 
         It reports most errors before an import starts. The content is checked again when it is used, since the server
         may send something else then.
         """
         headers = {"Range": f"bytes=0-{_SECTOR - 1}"}
+        deadline = asyncio.get_running_loop().time() + self.limits.header_s
+        async with self._slot(organization, deadline):
+            total_s = deadline - asyncio.get_running_loop().time()
+            try:
+                async with self.source.open(url, headers, total_s=total_s, client=organization) as response:
+                    return await self._read_header(response)
+            except FetchFailed as error:
+                raise Invalid(_FIELD, _UNREADABLE) from error
+
+    @asynccontextmanager
+    async def _slot(self, organization: str, deadline: float) -> AsyncIterator[None]:
         try:
-            async with self.source.open(url, headers, total_s=self.limits.header_s) as response:
-                return await self._read_header(response)
-        except FetchFailed as error:
-            raise Invalid(_FIELD, _UNREADABLE) from error
+            async with asyncio.timeout_at(deadline):
+                await self.slots.take(organization)
+        except TimeoutError:
+            raise Unavailable(_BUSY) from None
+        try:
+            yield
+        finally:
+            self.slots.release(organization)
 
     async def _read_header(self, response: OpenResponse) -> ImageHeader:
         _check_status(response)
@@ -114,11 +134,12 @@ class ImageFetcher:
         return ImageHeader(start[:_SECTOR], length)
 
     @asynccontextmanager
-    async def stream(self, url: str) -> AsyncIterator[Download]:
+    async def stream(self, url: str, organization: str) -> AsyncIterator[Download]:
         """Yield the content of an image; raise Invalid, or Unavailable if a retry may help."""
         async with contextlib.AsyncExitStack() as stack:
             with _fetch_errors():
-                response = await stack.enter_async_context(self.source.open(url, {}, total_s=self.limits.total_s))
+                opened = self.source.open(url, {}, total_s=self.limits.total_s, client=organization)
+                response = await stack.enter_async_context(opened)
             if response.status in _TEMPORARY:
                 raise Unavailable(_STATUS)
             _check_status(response)
@@ -187,11 +208,12 @@ class Transfer:
         uri: Secret,
         is_needed: Callable[[], Awaitable[bool]],
         *,
+        organization: str,
         clock: Clock,
         is_contended: Callable[[], bool],
     ) -> None:
         self._fetcher, self._uri, self._is_needed = fetcher, uri, is_needed
-        self._clock, self._is_contended = clock, is_contended
+        self._organization, self._clock, self._is_contended = organization, clock, is_contended
         self._is_cancelled = False
         self.is_running = False
         self.is_done = False
@@ -227,7 +249,7 @@ class Transfer:
 
     async def _content(self) -> AsyncGenerator[bytes, None]:
         try:
-            async with self._fetcher.stream(self._uri.reveal()) as download:
+            async with self._fetcher.stream(self._uri.reveal(), self._organization) as download:
                 rate, asked_at = SourceRate(), self._clock.monotonic()
                 async for chunk in download:
                     self._check_not_cancelled()
@@ -275,8 +297,14 @@ class Transfers:
         self, images: CloudImages, spec: CloudImageSpec, uri: Secret, is_needed: Callable[[], Awaitable[bool]]
     ) -> None:
         assert spec.id not in self._transfers, "an image has one transfer at a time"
-        is_contended = partial(self._slots.is_contended, spec.organization)
-        transfer = Transfer(self._fetcher, uri, is_needed, clock=self._clock, is_contended=is_contended)
+        transfer = Transfer(
+            self._fetcher,
+            uri,
+            is_needed,
+            organization=spec.organization,
+            clock=self._clock,
+            is_contended=partial(self._slots.is_contended, spec.organization),
+        )
         self._transfers[spec.id] = transfer
         task = asyncio.create_task(self._run(transfer, images, spec), name=f"transfer of image {spec.id}")
         self._tasks[spec.id] = task
