@@ -129,6 +129,15 @@ async def test_m27_a_trailer_and_extensions_of_chunks_have_a_largest_size() -> N
         assert one.cuts == {"head_too_large": 2}
 
 
+async def test_many_requests_of_a_connection_are_no_trailer() -> None:
+    get = request("/", "X-Long: " + "a" * 4000)
+    post = request("/echo", "Content-Length: 6", "Connection: close", method="POST")
+    async with serving(ConnectionLimits(head_bytes=8192)) as one:
+        answer = await one.exchange(get, get, get, post, b"abc", b"def")
+        assert answer.count(b"HTTP/1.1 200") == 4
+        assert answer.endswith(b"abcdef")
+
+
 async def test_no_response_is_sniffed() -> None:
     async with serving() as one:
         for sent in (request("/", "Connection: close"), b"GET / HTTP/1.1\r\n\r\n"):

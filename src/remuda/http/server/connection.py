@@ -154,6 +154,7 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Start the request once its head is complete, or let it wait for those before it."""
         self._is_in_head = False
+        self._framing_bytes = 0
         version = self._parser.get_http_version()
         self._check_head(version)
         self._deadline = _NEVER
