@@ -384,7 +384,7 @@ PARSERS: Mapping[str, Parser] = {
     "claim": Parser(read_claim_of_bearer, to_base64url(b'{"actor":"' + b"a" * 6_000 + b'"}').encode()),
     "certificate": Parser(
         lambda data: read_certificate(data.decode("latin-1")),
-        b"Subject: CN=unikorn-compute\n" * 9_000 + certificate(),
+        b"Subject: CN=unikorn-compute\n" * 2_000 + certificate(),
         ((b"", b""), (b"-----BEGIN CERTIFICATE-----\n", b"\n-----END CERTIFICATE-----\n")),
     ),
     "cookies": Parser(

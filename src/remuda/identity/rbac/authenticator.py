@@ -53,8 +53,13 @@ class Certificate:
             raise Unauthenticated(EXPIRED)
 
 
+_LONGEST_CERTIFICATE = 64 * 1024
+
+
 def read_certificate(pem: str) -> Certificate:
     """Parse a PEM certificate, or raise Unauthenticated if it is not a client's or has not exactly one common name."""
+    if len(pem) > _LONGEST_CERTIFICATE:
+        raise Unauthenticated(_NOT_VALID)
     try:
         certificate = load_pem_x509_certificate(pem.encode())
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
