@@ -37,6 +37,12 @@ async def test_m27_a_private_key_is_not_imported_since_its_primes_would_be_compu
     assert await keys_of(PUBLIC | {"p": RSA["p"], "q": RSA["q"]}) == 1, "members of a private key are ignored"
 
 
+async def test_m27_a_key_with_a_large_exponent_is_not_imported_since_it_verifies_slowly() -> None:
+    assert await keys_of(PUBLIC | {"e": "AQAAAAE"}) == 0
+    assert await keys_of(PUBLIC | {"e": PUBLIC["n"]}) == 0
+    assert await keys_of(PUBLIC | {"e": "AQAB"}) == 1
+
+
 @pytest.mark.parametrize("member", ["n", "e", "kid"])
 async def test_m27_a_key_with_a_very_long_member_is_not_imported(member: str) -> None:
     assert await keys_of(PUBLIC | {member: "A" * 2000 + PUBLIC.get(member, "x")}) == 0
