@@ -63,11 +63,11 @@ OPERATOR_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "user": (
         "Suspend and resume users of the whole system, and replace lost passwords and second factors.",
         (
-            "user_suspension:suspend",
-            "user_suspension:resume",
-            "user_suspension:suspended",
+            "user:suspend",
+            "user:resume",
+            "user:suspended",
             "user_password:password",
-            "user_second_factor:reset_second_factor",
+            "user:reset_second_factor",
         ),
     ),
     "token": ("Issue tokens on the machine itself.", ("token:issue",)),

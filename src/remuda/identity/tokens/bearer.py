@@ -51,7 +51,7 @@ class Bearer:
     organization: str = ""
     """The only organization in which it has permissions, if its provider authenticated the user."""
     provider: str = ""
-    """That provider."""
+    """Provider at which the user logged in."""
     has_verified_email: bool = True
     """Whether we may assert the address: after a login at an organization's provider, only while the organization has
     proven the domain."""

@@ -1,6 +1,6 @@
-"""Commands ``remuda user suspend``, ``remuda user resume`` and ``remuda user suspended``.
+"""Commands ``remuda user`` that need the login of a platform administrator: suspensions and lost second factors.
 
-They need the login of a platform administrator.
+The password link of an operator is in ``user_password``, which imports much more.
 """
 
 from typing import Annotated
@@ -11,6 +11,7 @@ from remuda.cli.crud import confirm
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions
 from remuda.cli.options import Output, Yes
 from remuda.cli.output import dump, echo, table, write
+from remuda.identity.login.schema import FactorResetWrite
 from remuda.identity.suspensions.schema import SuspensionRead, SuspensionWrite
 from remuda.kernel.errors import Invalid
 
@@ -69,6 +70,22 @@ async def suspended(*, output: Output = "table", scope: ScopeOptions = DEFAULT_S
         table(_HEADINGS, rows, empty="No one is suspended.")
     else:
         write(dump(found, output))
+
+
+async def reset_second_factor(email: Email, /, *, yes: Yes = False, scope: ScopeOptions = DEFAULT_SCOPE) -> None:
+    """Remove all second factors of a person who lost them, and end all sessions.
+
+    The person can then log in with the password alone. Make sure first who is asking.
+
+    Example::
+
+        remuda user reset-second-factor jo@example.com
+    """
+    async with scope.open() as api:
+        confirm(f"{email} will be able to log in with the password alone, and is logged out everywhere.", yes=yes)
+        body = FactorResetWrite(subject=email)
+        await api.session.send("POST", "identity", "/api/v1/secondfactorresets", body, response_type=type(None))
+    echo(f"{email} has no second factor any more, and is logged out everywhere.")
 
 
 async def _all(api: ScopedSession) -> list[SuspensionRead]:
