@@ -1,0 +1,1 @@
+"""OpenStack provider: a region of an OpenStack cloud, through its documented REST APIs."""

@@ -1,0 +1,69 @@
+"""Provider of a region of an OpenStack cloud."""
+
+from dataclasses import dataclass, field
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.randomness import Randomness
+from remuda.providers.contract.provider import Provider
+from remuda.providers.openstack.catalogue import FlavorSelection, OpenStackExternalNetworks, OpenStackFlavors
+from remuda.providers.openstack.client import CloudAddress, OpenStackClient
+from remuda.providers.openstack.consoles import OpenStackConsoles, OpenStackSnapshots
+from remuda.providers.openstack.images import OpenStackImages
+from remuda.providers.openstack.networks import OpenStackNetworks
+from remuda.providers.openstack.ports import OpenStackPorts
+from remuda.providers.openstack.security_groups import OpenStackSecurityGroups
+from remuda.providers.openstack.servers import OpenStackServers
+from remuda.providers.openstack.tenancies import CredentialStore, Manager, OpenStackTenancies, TenancyAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStackSettings:
+    """A region of OpenStack, as its operator describes it."""
+
+    address: CloudAddress
+    manager: Manager
+    flavors: FlavorSelection = field(default_factory=FlavorSelection)
+    external_network_ids: frozenset[str] = frozenset()
+    external_network_tags: frozenset[str] = frozenset()
+    physical_network: str = ""
+    """Physical network of VLANs; empty if networks belong to their project alone."""
+    server_group_policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStackCloud:
+    """A cloud that is connected."""
+
+    provider: Provider
+    client: OpenStackClient
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+def open_cloud(
+    settings: OpenStackSettings, credentials: CredentialStore, *, clock: Clock, randomness: Randomness
+) -> OpenStackCloud:
+    """Return the provider of a region. Nothing is sent before its first call."""
+    client = OpenStackClient(settings.address, clock=clock)
+    access = TenancyAccess(client, settings.manager, credentials)
+    flavors = OpenStackFlavors(access, settings.flavors)
+    external = OpenStackExternalNetworks(access, settings.external_network_ids, settings.external_network_tags)
+    images = OpenStackImages(access)
+    groups = OpenStackSecurityGroups(access)
+    ports = OpenStackPorts(access, groups, external)
+    servers = OpenStackServers(access, flavors, images, ports)
+    provider = Provider(
+        type="openstack",
+        catalogue=flavors,
+        external_networks=external,
+        images=images,
+        tenancies=OpenStackTenancies(access, randomness, group_policy=settings.server_group_policy),
+        networks=OpenStackNetworks(access, external, physical_network=settings.physical_network),
+        security_groups=groups,
+        ports=ports,
+        servers=servers,
+        consoles=OpenStackConsoles(servers),
+        snapshots=OpenStackSnapshots(servers, images),
+    )
+    return OpenStackCloud(provider, client)

@@ -1,0 +1,152 @@
+"""The provider contract on a real OpenStack: the same scenarios as on every provider, through the same calls."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.secrets import Secret
+from remuda.providers.contract.provider import Provider
+from remuda.providers.openstack.client import ApplicationCredential, CloudAddress
+from remuda.providers.openstack.provider import OpenStackSettings, open_cloud
+from remuda.providers.openstack.tenancies import Manager
+from tests.kit.providers.candidates import Part, Scenario, scenarios, through_calls
+from tests.kit.providers.conformance import Bench, everything
+from tests.openstack.plane.api import Session, eventually
+from tests.openstack.plane.configuration import PASSWORD, REGION
+from tests.openstack.plane.plane import Plane
+
+pytestmark = pytest.mark.openstack
+
+PAUSE_S = 0.2
+RESOURCES = (  # what a tenant can leave behind, as the administrator sees it
+    ("keystone", "/projects", "projects"),
+    ("keystone", "/users", "users"),
+    ("nova", "/servers?all_tenants=1", "servers"),
+    ("nova", "/os-server-groups?all_projects=1", "server_groups"),
+    ("neutron", "/v2.0/networks", "networks"),
+    ("neutron", "/v2.0/subnets", "subnets"),
+    ("neutron", "/v2.0/routers", "routers"),
+    ("neutron", "/v2.0/ports", "ports"),
+    ("neutron", "/v2.0/floatingips", "floatingips"),
+    ("neutron", "/v2.0/security-groups", "security_groups"),
+    ("glance", "/v2/images?visibility=all", "images"),
+)
+
+
+@dataclass(slots=True)
+class MemoryCredentials:
+    """Credentials of one run."""
+
+    kept: dict[str, ApplicationCredential] = field(default_factory=dict)
+
+    async def find(self, tenancy: str) -> ApplicationCredential | None:
+        return self.kept.get(tenancy)
+
+    async def put(self, tenancy: str, credential: ApplicationCredential) -> None:
+        self.kept[tenancy] = credential
+
+    async def remove(self, tenancy: str) -> None:
+        self.kept.pop(tenancy, None)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A region on the plane."""
+
+    plane: Plane
+    settings: OpenStackSettings
+    flavor: str
+    image: str
+    other_image: str
+
+    def run(self, scenario: Scenario) -> None:
+        asyncio.run(self._run(scenario))
+
+    async def _run(self, scenario: Scenario) -> None:
+        clock, randomness = SystemClock(), SystemRandomness()
+        cloud = open_cloud(self.settings, MemoryCredentials(), clock=clock, randomness=randomness)
+        bench = Bench(
+            provider=through_calls(cloud.provider, clock, randomness),
+            clock=clock,
+            flavor=self.flavor,
+            image=self.image,
+            other_image=self.other_image,
+            pause_s=PAUSE_S,
+        )
+        try:
+            try:
+                await scenario(bench)
+            finally:
+                await remove_everything(bench)
+        finally:
+            await cloud.close()
+
+
+async def remove_everything(bench: Bench) -> None:
+    """Remove what a scenario left, by the provider's own calls, the dependents first."""
+    provider: Provider = bench.provider
+    assert provider.servers is not None
+    for version in await everything(provider.servers.server_versions()):
+        await provider.servers.remove_server(version.handle)
+    for version in await everything(provider.servers.server_versions()):
+        await bench.gone(version.handle)
+    assert provider.ports is not None
+    for port in await everything(provider.ports.ports()):
+        await provider.ports.remove_port(port.spec.handle)
+    assert provider.security_groups is not None
+    for group in await everything(provider.security_groups.groups()):
+        await provider.security_groups.remove_group(group.handle)
+    assert provider.networks is not None
+    for network in await everything(provider.networks.networks()):
+        await provider.networks.remove_network(network.spec.handle)
+    assert provider.tenancies is not None
+    for tenancy in await everything(provider.tenancies.tenancies()):
+        await provider.tenancies.remove_tenancy(tenancy.name)
+    assert provider.images is not None
+    for image in await provider.images.images():
+        if image.organization or image.name.startswith("our-"):
+            await provider.images.remove_image(image.id)
+
+
+@pytest.fixture(scope="module")
+def cloud(plane: Plane) -> Cloud:
+    manager, admin = Session.manager(plane.configuration), Session.admin(plane.configuration)
+    flavors = {each["name"]: each["id"] for each in admin.get("nova", "/flavors")["flavors"]}
+    images = {each["name"]: each["id"] for each in admin.get("glance", "/v2/images?visibility=public")["images"]}
+    user, domain = manager.token["user"]["id"], manager.token["domain"]["id"]
+    settings = OpenStackSettings(
+        address=CloudAddress(auth_url=plane.configuration.auth_url, region=REGION),
+        manager=Manager(user, domain, Secret(PASSWORD)),
+        physical_network="physnet1",
+    )
+    return Cloud(plane, settings, flavors["m1.small"], images["debian-12"], images["ubuntu-24.04"])
+
+
+def parts() -> list[Part]:
+    lacking = {"load_balancers", "file_storages", "events"}
+    return [each for each in scenarios() if not each.needed & lacking]
+
+
+@pytest.mark.parametrize("part", parts(), ids=lambda each: each.name)
+def test_m23_openstack_keeps_the_provider_contract(cloud: Cloud, part: Part) -> None:
+    cloud.run(part.scenario)
+
+
+def test_m23_nothing_of_ours_is_left_at_the_cloud(cloud: Cloud) -> None:
+    async def everything_once(bench: Bench) -> None:
+        await bench.server()
+
+    cloud.run(everything_once)  # the region's own project is there from now on
+    before = listed(cloud.plane)
+    cloud.run(everything_once)
+    # Neutron gives every project a default security group, which only an administrator can remove.
+    eventually(lambda: listed(cloud.plane) == before)
+
+
+def listed(plane: Plane) -> dict[str, list[str]]:
+    admin = Session.admin(plane.configuration)
+    found = {key: admin.get(service, path)[key] for service, path, key in RESOURCES}
+    return {key: sorted(each["id"] for each in items if each["name"] != "default") for key, items in found.items()}
