@@ -29,6 +29,7 @@ GROUPS: Mapping[str, Groups] = {
     "identity": {"sqlite": ("checking", "permissions", "ledger", "tokens", "reading", "blocking", "starting")},
     "region": {"sqlite": ("commits", "creating", "reconciling", "monitoring", "idling", "blocking")},
     "compute": {"sqlite": ("commits", "creating", "scaling", "starting", "idling", "blocking")},
+    "up": {"sqlite": ("gets", "lists")},
 }
 """By benchmark and backend: the modules of its groups."""
 

@@ -43,7 +43,7 @@ class Tokens:
         """Return the same each time: nothing changes."""
         return 0
 
-    def knows(self, credentials: RequestCredentials) -> bool:
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
         """Tell whether it is one of the two."""
         return credentials.token in self._known
 

@@ -180,9 +180,9 @@ async def _get(organizations: Organizations, name: str) -> Organization:
     return await organizations.store.get(Organization, name)
 
 
-async def _nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001  a Fetch
+async def _nobody_answers(_method: str, url: str, *_: object, **__: object) -> Fetched:
     raise ServerUnreachable(url, "nothing here is asked of others")
 
 
-async def _nothing_published(name: str) -> Sequence[str]:  # noqa: ARG001  a FindTxt
+async def _nothing_published(_name: str, **_: object) -> Sequence[str]:
     return ()

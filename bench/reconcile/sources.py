@@ -64,5 +64,5 @@ class _Behind:
                 self.has_caught_up.set()
 
 
-def _nowhere(_key: str, _cause: Cause, _rank: Rank) -> None:
+def _nowhere(_key: str, _cause: Cause, _rank: Rank, _after_s: float) -> None:
     """Take a key and do nothing."""

@@ -1,11 +1,12 @@
 """`remuda up` in a process of its own, over a simulated cloud in which nothing takes time."""
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from bench.cpu import of_process
 from bench.region.catalogue import FLAVOR, IMAGE, TOML
 from remuda.datadir import DataDirectory
 
-__all__ = ["Process", "serving"]
+__all__ = ["Process", "running", "serving"]
 
 _ADMINISTRATOR = "admin@remuda.local"
 _READY = "Remuda is ready at "
+_CONFIGURATION = "remuda.toml"
 _PROGRAM = str(Path(sys.executable).parent / "remuda")
 
 
@@ -29,7 +31,7 @@ class Process:
     pid: int
     port: int
     token: str
-    """Of a platform administrator."""
+    """Whose requests it takes."""
     place: dict[str, Any]
     """What the first start made, as `credentials.json` has it."""
     started_s: float
@@ -77,23 +79,41 @@ class Process:
 
 @contextmanager
 def serving(directory: Path, *, settings: str = "") -> Iterator[Process]:
-    """Have it run while the block does, with these settings beside those that nothing is measured without."""
-    catalogue, configuration = directory / "catalogue.toml", directory / "remuda.toml"
+    """Have it run while the block does, with these settings; requests are those of a platform administrator."""
+    with running(directory, settings=settings) as process:
+        options = ["--data", str(directory), "--config", str(directory / _CONFIGURATION)]
+        command = [_PROGRAM, "token", "issue", "--subject", _ADMINISTRATOR, "--lifetime", "1h", *options]
+        issued = subprocess.run(command, check=True, capture_output=True, text=True)
+        yield replace(process, token=issued.stdout.strip())
+
+
+@contextmanager
+def running(
+    directory: Path, *, settings: str = "", listen: str = "127.0.0.1:0", log: Path = Path(os.devnull)
+) -> Iterator[Process]:
+    """Have it run while the block does, with these settings beside those that nothing is measured without.
+
+    Requests are those of the service account whose token the first start has written.
+    """
+    catalogue, configuration = directory / "catalogue.toml", directory / _CONFIGURATION
     catalogue.write_text(TOML)
     configuration.write_text(
         f'[server]\nrate_limit = 1000000000\n[region]\ninstant = true\ncatalogue = "{catalogue}"\n{settings}'
     )
-    told = ["--data", str(directory), "--config", str(configuration)]
-    command, began = [_PROGRAM, "up", *told, "--listen", "127.0.0.1:0"], time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    command = [_PROGRAM, "up", "--data", str(directory), "--config", str(configuration), "--listen", listen]
+    began = time.perf_counter()
+    with (
+        log.open("ab") as lines,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True) as process,
+    ):
         assert process.stdout is not None
         ready = next(line for line in process.stdout if line.startswith(_READY))
         started_s, started_cpu_s = time.perf_counter() - began, of_process(process.pid)
         port = int(ready.removeprefix(_READY).split()[0].rpartition(":")[2])
-        token = [_PROGRAM, "token", "issue", "--subject", _ADMINISTRATOR, "--lifetime", "1h", *told]
-        issued = subprocess.run(token, check=True, capture_output=True, text=True)
         place = msgspec.json.decode(DataDirectory(directory).credentials.read_bytes())
-        yield Process(process.pid, port, issued.stdout.strip(), place, started_s, started_cpu_s)
-        process.terminate()
-        process.communicate()
+        try:
+            yield Process(process.pid, port, place["token"], place, started_s, started_cpu_s)
+        finally:
+            process.terminate()
+            process.communicate()
     assert process.returncode == 0, "the server ended well"
