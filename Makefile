@@ -11,7 +11,7 @@ READY := .venv/ready
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # Some usual tests wait for other programs: a third worker uses the core that they leave idle.
 USUAL_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
-USUAL := -m "not kubernetes and not federation and not proxies and not browser and not thorough"
+USUAL := -m "not kubernetes and not federation and not openstack and not proxies and not browser and not thorough"
 # What failed comes last, not what was printed meanwhile. Nobody uses schemathesis by its plugin, which takes long.
 PYTEST := $(BIN)/pytest -q --show-capture=no -p no:schemathesis
 # What chance decides: by seed, or by when a process is killed. The widest system stands for the narrower ones.
@@ -22,6 +22,7 @@ CHANCE := tests/sim/test_region.py tests/sim/test_region_points.py \
 	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
 .PHONY: help up test coverage durations lint prove fuzz test-kubernetes test-federation test-proxies test-browser \
+	test-openstack \
 	soak bench audit sbom lock clean
 
 help: ## Show the targets
@@ -76,15 +77,18 @@ test-federation: $(READY) ## Log in at an OpenID provider that we did not write 
 	@$(PYTEST) -m federation tests/federation
 
 test-proxies: $(READY) ## Behind nginx, Caddy and HAProxy of Debian, unpacked into .proxies if they are not installed
-	@$(BIN)/python -m tools.proxy_programs .proxies
+	@$(BIN)/python -m tools.debian_programs .proxies nginx caddy haproxy
 	@$(PYTEST) -m proxies tests/proxies
+
+test-openstack: $(READY) ## A real OpenStack that it installs and starts itself; the first time takes some minutes
+	@$(PYTEST) -m openstack tests/openstack
 
 soak: $(READY) ## Some hours: 20,000 seeds, 1,000 kills
 	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(PYTEST) -n 2 --dist worksteal $(CHANCE) $(NARROW)
 	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(PYTEST) $(PARALLEL) tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
-	@$(BIN)/python -m bench store http reconcile operations identity region compute
+	@$(BIN)/python -m bench store http reconcile operations identity region compute up
 
 audit: sbom ## Known vulnerabilities of what is locked; it says what could not be checked
 	@$(BIN)/python -m tools.audit requirements.lock requirements-uv.lock
@@ -99,4 +103,4 @@ lock: $(READY) ## Resolve the dependencies again
 		- --output-file requirements-uv.lock
 
 clean: ## Remove what make built
-	rm -rf .coverage .coverage.* .proxies .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .coverage .coverage.* .proxies .wrk .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -141,7 +141,7 @@ def old_data(tmp_path: Path) -> Path:
 
 
 REJECTED = (
-    "has format 1, and this program reads format 2. No released version wrote format 1: "
+    "has format 1, and this program reads format 4. No released version wrote format 1: "
     "start with an empty data directory, or run the revision that wrote it."
 )
 
@@ -183,15 +183,35 @@ def test_the_simulated_cloud_of_commit_205e8be_is_rejected_beside_a_new_store(ol
     assert content_of(data / "clouds") == before
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(2, id="our issuer as the empty name"),
+        pytest.param(3, id="simulated servers without their number of rebuilds"),
+    ],
+)
+def test_data_of_a_format_that_no_release_wrote_is_rejected(fresh: Path, tmp_path: Path, found: int) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(fresh, data)
+    with contextlib.closing(apsw.Connection(f"{data / 'remuda.db'}")) as connection:
+        connection.pragma("user_version", found)
+    before = content_of(data)
+    ended = remuda("up", "--listen", "127.0.0.1:0", "--data", f"{data}")
+    assert ended.returncode == 1
+    sentence = f"The data in {data} (remuda.db) {REJECTED}".replace("format 1", f"format {found}")
+    assert sentence in ended.stdout + ended.stderr
+    assert content_of(data) == before
+
+
 def test_data_of_a_later_format_is_rejected_and_left_as_it_is(fresh: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(fresh, data)
     with contextlib.closing(apsw.Connection(f"{data / 'remuda.db'}")) as connection:
-        connection.pragma("user_version", 3)
+        connection.pragma("user_version", 5)
     before = content_of(data)
     ended = remuda("up", "--listen", "127.0.0.1:0", "--data", f"{data}")
     sentence = (
-        f"The data in {data} (remuda.db) has format 3, and this program reads format 2. A later release wrote it: "
+        f"The data in {data} (remuda.db) has format 5, and this program reads format 4. A later release wrote it: "
         "run that release or a newer one, or use another data directory."
     )
     assert ended.returncode == 1

@@ -9,24 +9,26 @@ from remuda.app import tables
 from remuda.http.openapi import document
 
 _BOUNDED_BY_RULES: Mapping[str, str] = {
-    "AllocationSpecWire.allocations": "identity/quotas/rules.py: at most 50, each kind once",
-    "AllocationSpecWire.id": "identity/quotas/rules.py: a label of at most 63 characters",
-    "AllocationSpecWire.kind": "identity/quotas/rules.py: a label of at most 63 characters",
-    "AmountWire.kind": "identity/quotas/rules.py: a label of at most 63 characters",
+    "AllocationSpec.allocations": "identity/quotas/rules.py: at most 50, each kind once",
+    "AllocationSpec.id": "identity/quotas/rules.py: a label of at most 63 characters",
+    "AllocationSpec.kind": "identity/quotas/rules.py: a label of at most 63 characters",
+    "Amount.kind": "identity/quotas/rules.py: a label of at most 63 characters",
+    "QuotasPatch.quotas": "identity/quotas/rules.py: each kind of the catalogue once",
     "QuotasWrite.quotas": "identity/quotas/rules.py: each kind of the catalogue once",
     "token.audience": "identity/oauth/exchange.py: an audience of this installation, and not stored",
     "token.resource": "identity/oauth/exchange.py: a resource of this installation, and not stored",
-    "AttachmentsWire.networkIds[]": "region/filestorage: the id of a network that exists",
+    "Attachments.networkIds[]": "region/filestorage: the id of a network that exists",
     "AuthorityCreateSpec.publicKey": "region/authorities/rules.py: the largest supported key",
     "BalancerCreateSpec.vipAddress": "resources/ipv4.py: an address",
-    "MemberWire.address": "resources/ipv4.py: an address",
+    "Member.address": "resources/ipv4.py: an address",
     "NetworkCreateSpec.dnsNameservers[]": "resources/ipv4.py: an address",
     "NetworkCreateSpec.prefix": "resources/ipv4.py: a network",
-    "NetworkSpecWire.dnsNameservers[]": "resources/ipv4.py: an address",
-    "NetworkingWire.allowedSourceAddresses[]": "resources/ipv4.py: a network",
-    "RouteWire.nexthop": "resources/ipv4.py: an address",
-    "RouteWire.prefix": "resources/ipv4.py: a network",
-    "RuleWire.prefix": "resources/ipv4.py: a network",
+    "NetworkSpec.dnsNameservers[]": "resources/ipv4.py: an address",
+    "InstanceNetworking.allowedSourceAddresses[]": "resources/ipv4.py: a network",
+    "ServerNetworking.allowedSourceAddresses[]": "resources/ipv4.py: a network",
+    "Route.nexthop": "resources/ipv4.py: an address",
+    "Route.prefix": "resources/ipv4.py: a network",
+    "Rule.prefix": "resources/ipv4.py: a network",
 }
 _BOUNDS = {"array": {"maxItems"}, "string": {"maxLength", "enum", "pattern", "format", "const"}}
 

@@ -36,14 +36,11 @@ PAGES_OF_NO_KIND = frozenset({"index.md"})
 SIBLINGS: Mapping[str, tuple[str, ...]] = {
     "Actions": SERVICES,
     "Catalogue": SERVICES,
-    "ConsoleOutputRead": SERVICES,
     "ConsoleQuery": SERVICES,
-    "ConsoleSessionRead": SERVICES,
     "IdentityPort": SERVICES,
     "Metrics": ("remuda.http", "remuda.operations"),
     "Monitor": SERVICES,
     "MonitorMetrics": SERVICES,
-    "NetworkingWire": SERVICES,
     "OrganizationPath": SERVICES,
     "OrganizationRegionPath": SERVICES,
     "ProjectConsumer": SERVICES,
@@ -52,8 +49,6 @@ SIBLINGS: Mapping[str, tuple[str, ...]] = {
     "Recovery": SERVICES,
     "ReferencePath": SERVICES,
     "Reporter": ("remuda.operations", "remuda.reconcile"),
-    "SnapshotCreate": SERVICES,
-    "SshKeyRead": SERVICES,
     "Upkeep": ("remuda.store.kubernetes", "remuda.store.sqlite"),
     "Writer": ("remuda.store.kubernetes", "remuda.store.sqlite"),
 }

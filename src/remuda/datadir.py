@@ -7,7 +7,7 @@ with other keys than it was sealed with, and an empty file is not taken for a ne
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,6 +45,13 @@ class _Process(msgspec.Struct, frozen=True):
     """URL of the metrics; empty if they are not served."""
 
 
+class ResealRecord(msgspec.Struct, frozen=True):
+    """The key with which everything stored was sealed again, and how many objects that were."""
+
+    key: str = ""
+    resealed: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
     """The directory, by its path."""
@@ -72,6 +79,29 @@ class DataDirectory:
     def clouds(self) -> Path:
         """The directory of the simulated clouds, a file for each: they are external, and outlive the store."""
         return self.path / "clouds"
+
+    def cloud_files(self) -> Sequence[Path]:
+        """Return the files of the simulated clouds."""
+        return sorted(self.clouds.glob("*.db"))
+
+    @property
+    def _reseal_record(self) -> Path:
+        return self.path / "resealed.json"
+
+    def resealed(self) -> ResealRecord:
+        """Return the key with which everything was sealed last; an empty record if that is not known."""
+        try:
+            return msgspec.json.decode(self._reseal_record.read_bytes(), type=ResealRecord)
+        except (OSError, msgspec.MsgspecError):
+            return ResealRecord()
+
+    def record_reseal(self, record: ResealRecord) -> None:
+        """Record that everything stored is sealed with a key."""
+        write_private(self._reseal_record, msgspec.json.encode(record))
+
+    def forget_reseal(self) -> None:
+        """Forget with which key everything is sealed, because the store is replaced."""
+        self._reseal_record.unlink(missing_ok=True)
 
     @property
     def tls_certificate(self) -> Path:

@@ -3,8 +3,7 @@
 The listening socket is opened before the services start, so that they know their address, and so that a first start
 without a free port changes nothing. On SIGTERM or SIGINT, also during the start, requests in progress are finished,
 then the services stop their background work, then the store is closed. A second signal aborts the requests, and a third
-one ends the process at once. It also starts after `kill -9`. The log has one JSON object per line, with context
-variables such as the id of the operation.
+one ends the process at once. It also starts after `kill -9`.
 """
 
 import asyncio
@@ -12,7 +11,6 @@ import contextlib
 import dataclasses
 import functools
 import gc
-import logging
 import os
 import resource
 import signal
@@ -27,15 +25,12 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import msgspec
-import structlog
 from prometheus_client import CollectorRegistry
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
-from remuda.http.certificates import ClientAuthorities
+from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
 from remuda.http.request_slots import RequestSlots
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
@@ -44,6 +39,7 @@ from remuda.http.server.exposition import PATH as METRICS_PATH
 from remuda.http.server.exposition import Exposition, MetricsPage, MetricsSettings, listen_for_metrics
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.limits import ConnectionLimits
+from remuda.http.server.log import LogSettings, log_to
 from remuda.http.server.metrics import Metrics, measure_loop_lag
 from remuda.http.server.registry import process_registry, show_server
 from remuda.http.server.self_signed import prepare_self_signed
@@ -55,50 +51,10 @@ from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
-from remuda.store.sqlite.store import SqliteStore, open_store
+from remuda.store.readside.history import DEFAULT_HISTORY_BYTES
+from remuda.store.readside.reads import MaintenanceSettings
+from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from remuda.version import describe
-
-
-def log_to(sink: Sink) -> None:
-    """Send our log, and that of libraries through Python's logging, to a sink."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", key="time"),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=_encode),
-        ],
-        logger_factory=lambda *_: _SinkLogger(sink),
-        cache_logger_on_first_use=False,  # a cached one would outlive its sink
-    )
-    logging.basicConfig(level=logging.WARNING, handlers=[_Forward()], force=True)
-
-
-def _encode(event: dict[str, Any], **_options: Any) -> bytes:
-    return msgspec.json.encode(event, enc_hook=str)
-
-
-class _SinkLogger:
-    """The logger of structlog: every level writes a line."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def msg(self, line: bytes) -> None:
-        self._sink.write(line)
-
-    debug = info = warning = error = critical = exception = msg
-
-
-class _Forward(logging.Handler):
-    """Forwards records of Python's logging to our log."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        structlog.get_logger().log(
-            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info or None
-        )
-
 
 _SWITCH_INTERVAL_S = 0.0005
 
@@ -138,12 +94,17 @@ class Settings:
     """Authorities whose certificates count when a proxy passes them on."""
     client_ca_file: Path | None = None
     """File of these authorities, which are replaced when it changes."""
+    client_crl_file: Path | None = None
+    """File of their revocation lists, which are replaced when it changes."""
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     watches: int = 5_000
     """Largest number of open watches."""
+    history_limit: int = DEFAULT_HISTORY_BYTES
+    """Largest size of the history from which watches resume."""
     cors: Cors = field(default_factory=Cors)
     metrics: MetricsSettings | None = None
     """None if the metrics are not served."""
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +114,7 @@ class _Listeners:
     clients: BoundSocket
     tls: ServerTls | None
     metrics: BoundSocket | None
+    metrics_tls: ServerTls | None = None
 
     @property
     def url(self) -> str:
@@ -209,8 +171,8 @@ async def run(
     settings: Settings, *, announce: Callable[[ListenAddress], None], services: Services, kinds: Registry
 ) -> None:
     """Run until a signal. `announce` is called with the address as soon as the process accepts requests."""
-    with contextlib.closing(LineWriter(_STDERR)) as sink:
-        log_to(sink)
+    with contextlib.closing(LineWriter(_STDERR, encode=settings.log.encode)) as sink:
+        log_to(sink, settings.log)
         with _signals() as stop:
             async with _opened(settings, kinds) as (ports, listeners), services(ports) as running:
                 await _serve(ports, settings, running, listeners, sink, announce, stop)
@@ -228,11 +190,11 @@ async def _serve(
     metrics = Metrics(ports.metrics, [PROCESS, *(one.table for one in services.mounted)])
     server = _server(ports, settings, metrics, _app(ports, services, settings.cors), sink, listeners.tls)
     tasks = BackgroundTasks(ports.clock)
-    tasks.start("certificates", lambda: _watch_certificates(ports, settings, listeners.tls))
+    tasks.start("certificates", lambda: _watch_certificates(ports, settings, listeners))
     tasks.start("loop lag", lambda: measure_loop_lag(metrics, ports.clock))
     stop.abort = server.hurry
     try:
-        async with _metrics_served(ports, settings, metrics, listeners.metrics, sink):
+        async with _metrics_served(ports, settings, metrics, listeners, sink):
             show_server(ports.metrics, server, sink)
             address = await server.start(listeners.clients)
             prepare_interpreter()
@@ -246,23 +208,24 @@ async def _serve(
 
 @asynccontextmanager
 async def _metrics_served(
-    ports: ProcessPorts, settings: Settings, metrics: Metrics, listener: BoundSocket | None, sink: Sink
+    ports: ProcessPorts, settings: Settings, metrics: Metrics, listeners: _Listeners, sink: Sink
 ) -> AsyncIterator[None]:
     """Serve the metrics during the block, which ends when all other requests are done: a stop can be watched."""
-    if settings.metrics is None or listener is None:
+    if settings.metrics is None or listeners.metrics is None:
         yield
         return
     page = MetricsPage(Exposition(ports.metrics, ports.clock).rendered, token=settings.metrics.token)
     server = HttpServer(
-        AccessLog(page, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink),
+        _access_log(page, ports, settings, metrics, sink),
         clock=ports.clock,
         randomness=ports.randomness,
         count_closed=metrics.count_closed,
         limits=METRICS_LIMITS,
         grace_s=_METRICS_GRACE_S,
+        tls=listeners.metrics_tls,
     )
     try:
-        await server.start(listener)
+        await server.start(listeners.metrics)
         yield
     finally:
         await server.stop()
@@ -285,7 +248,7 @@ def _server(
 ) -> HttpServer:
     clock, randomness = ports.clock, ports.randomness
     return HttpServer(
-        AccessLog(app, clock=clock, randomness=randomness, metrics=metrics, sink=sink),
+        _access_log(app, ports, settings, metrics, sink),
         clock=clock,
         randomness=randomness,
         count_closed=metrics.count_closed,
@@ -296,21 +259,38 @@ def _server(
     )
 
 
-async def _watch_certificates(ports: ProcessPorts, settings: Settings, tls: ServerTls | None) -> None:
+def _access_log(app: ASGIApp, ports: ProcessPorts, settings: Settings, metrics: Metrics, sink: Sink) -> AccessLog:
+    encode = settings.log.encode if settings.log.logs_requests else None
+    return AccessLog(app, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink, encode=encode)
+
+
+async def _watch_certificates(ports: ProcessPorts, settings: Settings, listeners: _Listeners) -> None:
     """Renew a self-signed certificate in time, and load certificates again when their files change."""
-    watched = []
-    if tls is not None:
-        reload = functools.partial(_reload, tls, ports.data)
-        watched.append(WatchedFiles(tls.files.paths, reload, what="certificate of the server"))
-    authorities, path = settings.client_authorities, settings.client_ca_file
-    if authorities is not None and path is not None:
-        load = functools.partial(_replace, authorities, path)
-        watched.append(WatchedFiles([path], load, what="authorities of client certificates"))
+    watched = _watched(ports, settings, listeners)
+    revocations = RevocationMonitor(settings.client_authorities)
     while watched:
+        revocations.check(ports.clock.now())
         await ports.clock.sleep(_CERTIFICATES_S)
         _prepare_certificate(settings.tls, ports.clock, ports.randomness)
         for each in watched:
-            each.check()
+            await asyncio.to_thread(each.check)  # a revocation list can be long
+
+
+def _watched(ports: ProcessPorts, settings: Settings, listeners: _Listeners) -> Sequence[WatchedFiles]:
+    watched = []
+    if (tls := listeners.tls) is not None:
+        reload = functools.partial(_reload, tls, ports.data)
+        watched.append(WatchedFiles(tls.files.paths, reload, what="certificate of the server"))
+    if (tls := listeners.metrics_tls) is not None:
+        watched.append(WatchedFiles(tls.files.paths, tls.reload, what="certificate of the metrics"))
+    authorities, path, lists = settings.client_authorities, settings.client_ca_file, settings.client_crl_file
+    if authorities is not None and path is not None:
+        load = functools.partial(_replace, authorities, path)
+        watched.append(WatchedFiles([path], load, what="authorities of client certificates"))
+        if lists is not None:  # after the authorities, which verify them
+            load = functools.partial(replace_lists, authorities, lists)
+            watched.append(WatchedFiles([path, lists], load, what="revocation lists of client certificates"))
+    return watched
 
 
 def _reload(tls: ServerTls, data: DataDirectory) -> None:
@@ -335,7 +315,8 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
     data = DataDirectory(settings.data)
     sealer = data.prepare(randomness, now=clock.now())
     _prepare_certificate(settings.tls, clock, randomness)
-    store = open_store(data.store, kinds, sealer)
+    maintenance = MaintenanceSettings(history_bytes=settings.history_limit)
+    store = open_store(data.store, kinds, sealer, settings=SqliteSettings(maintenance=maintenance))
     try:
         data.check_keys(sealer)
         with _listening(settings) as listeners, _announced(data, settings, listeners):
@@ -366,14 +347,19 @@ def _listening(settings: Settings) -> Iterator[_Listeners]:
         tls = None if settings.tls is None else ServerTls(settings.tls.files)
         clients = listen(settings.listen)
         sockets.enter_context(clients.socket)
-        metrics = None if settings.metrics is None else listen_for_metrics(settings.metrics)
-        if metrics is not None:
+        metrics, metrics_tls = None, None
+        if settings.metrics is not None:
+            metrics_tls = None if settings.metrics.tls is None else ServerTls(settings.metrics.tls.files)
+            metrics = listen_for_metrics(settings.metrics)
             sockets.enter_context(metrics.socket)
-        yield _Listeners(clients=clients, tls=tls, metrics=metrics)
+        yield _Listeners(clients=clients, tls=tls, metrics=metrics, metrics_tls=metrics_tls)
 
 
 def _announced(data: DataDirectory, settings: Settings, listeners: _Listeners) -> AbstractContextManager[None]:
-    metrics = "" if listeners.metrics is None else f"http://{listeners.metrics.address.reachable}{METRICS_PATH}"
+    metrics = ""
+    if listeners.metrics is not None:
+        scheme = "https" if listeners.metrics_tls else "http"
+        metrics = f"{scheme}://{listeners.metrics.address.reachable}{METRICS_PATH}"
     certificate = "" if listeners.tls is None else listeners.tls.certificate
     return data.announced(
         listeners.url,

@@ -32,6 +32,7 @@ from remuda.reconcile.controller import Controller
 from remuda.reconcile.leader import Leader, SingleProcess
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.reporter import Reporter
+from remuda.resources.conventions import ORGANIZATION
 from remuda.store.background import BackgroundTask, BackgroundTasks
 from remuda.store.contract import Store
 from remuda.store.logs import Log
@@ -128,6 +129,7 @@ class ServicePorts:
             leader=self.leader,
             reporter=self.reporter,
             log=self.log,
+            group_label=ORGANIZATION,
         )
 
 

@@ -34,6 +34,21 @@ def release() -> str:
     return version("remuda")
 
 
+@cache
+def source_digest() -> str:
+    """Return a digest of the program's source files, which changes with any of them, committed or not.
+
+    It reads half a thousand files, so a server calls it in a thread.
+    """
+    from hashlib import blake2b  # noqa: PLC0415  most processes do not need it
+
+    package, digest = Path(__file__).parent, blake2b(digest_size=16)
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def revision_of(package: Path) -> str:
     """Return the revision a package directory was built from, or that of its checkout, or "unknown"."""
     revision_file = package / "_revision.txt"

@@ -6,7 +6,8 @@
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,6 +55,19 @@ class Site:
         self.ask("POST", f"/api/v1/organizations/{organization}/users", {"spec": spec})
         return str(self.ask("POST", "/api/v1/passwords", {"subject": subject})["link"])
 
+    def invite(self, subject: str, *, by: str) -> None:
+        """Let an administrator of the first organization, who is made one, enter somebody who was not asked."""
+        home = f"/api/v1/organizations/{self.organization()['metadata']['id']}"
+        roles = {each["metadata"]["name"]: each["metadata"]["id"] for each in self.ask("GET", f"{home}/roles")}
+        spec = {"subject": by, "state": "active", "groupIDs": []}
+        member = self.ask("POST", f"{home}/users", {"spec": spec})["metadata"]["id"]
+        group = {"roleIDs": [roles["administrator"]], "userIDs": [member], "serviceAccountIDs": []}
+        self.ask("POST", f"{home}/groups", {"metadata": {"name": "inviters"}, "spec": group})
+        issued = remuda("token", "issue", "--subject", by, "--data", str(self.running.data))
+        assert issued.returncode == 0, issued.stderr
+        inviter = Site(self.running, self.url, issued.stdout.strip())
+        inviter.ask("POST", f"{home}/users", {"spec": {"subject": subject, "state": "active", "groupIDs": []}})
+
     def require(self, policy: str) -> None:
         found = self.organization()
         body = {"metadata": {"name": found["metadata"]["name"]}, "spec": {**found["spec"], "secondFactor": policy}}
@@ -62,11 +76,18 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
+    with site_in(tmp_path, {}) as made:
+        yield made
+
+
+@contextmanager
+def site_in(folder: Path, more: Mapping[str, str]) -> Iterator[Site]:
+    """Run Remuda with these variables."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    url, data = f"http://localhost:{port}", tmp_path / "data"
-    environment = {"REMUDA_SERVER__PUBLIC_URL": url}
+    url, data = f"http://localhost:{port}", folder / "data"
+    environment = {"REMUDA_SERVER__PUBLIC_URL": url, **more}
     with running(data, listen=f"127.0.0.1:{port}", environment=environment) as process:
         issued = remuda("token", "issue", "--subject", ADMINISTRATOR, "--data", str(data), environment=environment)
         assert issued.returncode == 0, issued.stderr
@@ -99,6 +120,14 @@ class Person:
         self.window.open(self.site.page(page))
         self.window.fill(email=self.subject, password=PASSWORD)
         self.window.press("Log in")
+
+    def sees_the_account(self, text: str) -> None:
+        """Find the console after a login, and a text on the account page, to which it links."""
+        self.window.shows("Your instances")
+        assert urlsplit(self.window.url).path == "/"
+        self.pictures_it("console")
+        self.window.open(self.site.page("account"))
+        self.window.shows(text)
 
     def logs_out(self) -> None:
         self.window.open(self.site.page("logout"))
@@ -169,7 +198,7 @@ def test_m27_an_authenticator_app_is_added_and_logs_in_and_so_does_a_recovery_co
     ann.pictures_it("wrong-code")
     window.fill(code=next_code(key, confirmed))
     window.press("Log in")
-    window.shows("1 authenticator, 10 recovery codes left")
+    ann.sees_the_account("1 authenticator, 10 recovery codes left")
     ann.pictures_it("account")
     ann.logs_out()
 
@@ -178,7 +207,7 @@ def test_m27_an_authenticator_app_is_added_and_logs_in_and_so_does_a_recovery_co
     window.fill(recovery_code=codes[0])
     ann.pictures_it("recovery-code")
     window.press("Log in with the recovery code")
-    window.shows("1 authenticator, 9 recovery codes left")
+    ann.sees_the_account("1 authenticator, 9 recovery codes left")
     ann.logs_out()
 
     ann.logs_in()
@@ -206,7 +235,7 @@ def test_m27_a_passkey_is_added_and_logs_in_and_without_it_nothing_does(site: Si
     window.shows("Use a passkey")
     bob.pictures_it("second-factor")
     window.press("Use a passkey")
-    window.shows("1 authenticator, 10 recovery codes left")
+    bob.sees_the_account("1 authenticator, 10 recovery codes left")
     window.open(site.page("factors"))
     window.press("Add a passkey")
     window.press("Create the passkey")
@@ -229,7 +258,7 @@ def test_m27_an_organization_that_requires_a_second_factor_leads_to_one(site: Si
     window.shows("requires a second factor")
     eve.pictures_it("required")
     window.press("Continue without access there")
-    window.shows("None: a password alone is enough to log in")
+    eve.sees_the_account("None: a password alone is enough to log in")
     window.open(site.page("factors"))
     window.shows("requires a second factor, which this login lacked")
     eve.pictures_it("closed")
@@ -240,10 +269,66 @@ def test_m27_an_organization_that_requires_a_second_factor_leads_to_one(site: Si
     window.press("Enter the key by hand")
     eve.adds_an_app("")
     window.press("I have saved them: continue")
-    window.shows("1 authenticator, 10 recovery codes left")
-    assert urlsplit(window.url).path == "/identity/oauth2/v2/account"
+    eve.sees_the_account("1 authenticator, 10 recovery codes left")
     window.open(site.page("factors"))
     window.press("Remove")
     window.shows("You have none yet.")
     assert re.search(r"“Authenticator app” was removed", window.text())
     eventually("the page is whole", lambda: window.texts("h1")[0] or None)
+
+
+def test_m27_an_invitation_is_accepted_on_the_page_after_the_login(site: Site, window: ChromiumWindow) -> None:
+    site.invite("finn@example.com", by="gil@example.com")
+    finn = Person(site, window, "finn@example.com")
+    finn.chooses_a_password(str(site.ask("POST", "/api/v1/passwords", {"subject": finn.subject})["link"]))
+    window.open(site.page("account"))
+    window.shows("Log in")
+    finn.pictures_it("login")
+    window.open(site.page("account"))
+    window.fill(email=finn.subject, password="not this one")
+    window.press("Log in")
+    window.shows("The e-mail address or the password is wrong")
+    finn.pictures_it("wrong-password")
+    finn.logs_in()
+    window.shows("You are invited")
+    finn.pictures_it("invited")
+    window.press("Decide later")
+    window.shows("Your account")
+    finn.pictures_it("account-with-invitation")
+    window.open(site.page("invitations"))
+    window.press("Accept")
+    window.shows("Your instances")
+    window.open(site.page("account"))
+    window.shows("Your organizations")
+    finn.pictures_it("accepted")
+    assert "default" in window.text()
+
+
+BOSS = "boss@example.com"
+
+
+def test_m27_a_platform_administrator_is_led_to_the_second_factor_that_the_configuration_requires(
+    tmp_path: Path, window: ChromiumWindow
+) -> None:
+    environment = {
+        "REMUDA_IDENTITY__PLATFORM_SECOND_FACTOR": "password",
+        "REMUDA_IDENTITY__PLATFORM_ADMINISTRATORS": f'["{BOSS}"]',
+    }
+    with site_in(tmp_path, environment) as site:
+        boss = person(site, window, "boss")
+        boss.logs_in()
+        window.shows("Your roles in this system require a second factor")
+        boss.pictures_it("required")
+        window.press("Continue without access")
+        window.open(site.page("factors"))
+        window.shows("Your roles in this system require a second factor, which this login lacked.")
+        boss.pictures_it("closed")
+        boss.logs_out()
+        boss.logs_in()
+        window.press("Set up an authenticator app")
+        window.press("Enter the key by hand")
+        boss.adds_an_app("")
+        window.press("I have saved them: continue")
+        window.shows("Your instances")
+        window.open(site.page("account"))
+        window.shows("1 authenticator, 10 recovery codes left")

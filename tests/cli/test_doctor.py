@@ -15,7 +15,8 @@ import pytest
 from remuda.app import registry
 from remuda.cli import main
 from remuda.cli.commands.config import load_configuration
-from remuda.cli.commands.doctor import Finding, run_checks
+from remuda.cli.commands.doctor import run_checks
+from remuda.cli.findings import Finding
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.operations.kinds import Operation, OperationSpec
@@ -239,3 +240,21 @@ def test_an_address_that_something_else_has_is_a_warning(left: Path) -> None:
     assert told.returncode == 0
     assert f"No process is running, and none could start: The address {address} is taken" in told.stdout
     assert told.stdout.endswith("\nThe installation works, with 1 warning.\n")
+
+
+def test_m27_administrators_who_need_no_second_factor_are_a_warning_where_other_machines_reach_the_process(
+    left: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "remuda.toml"
+
+    def found(url: str, policy: str) -> dict[str, Finding]:
+        config.write_text(f'[server]\npublic_url = "{url}"\n[identity]\nplatform_second_factor = "{policy}"\n')
+        return findings(run_checks(load_configuration(config, left, "127.0.0.1:0"), SystemClock()))
+
+    advised = found("https://cloud.example.com", "optional")["administrators"]
+    assert (advised.status, advised.remedy) == (
+        "warning",
+        "Set identity.platform_second_factor to password or always.",
+    )
+    assert "administrators" not in found("https://cloud.example.com", "password")
+    assert "administrators" not in found("http://127.0.0.1:8080", "optional"), "nobody else can log in"

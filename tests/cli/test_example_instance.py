@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remuda.app.services import example_instance
-from remuda.config.schema import RegionConfig
+from remuda.config.region_schema import RegionConfig
 from remuda.config.settings import catalogues
 from remuda.identity.credentials import ExampleInstance
 from remuda.providers.simulated.catalogue import SimCatalogue

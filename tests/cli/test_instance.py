@@ -4,8 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import yaml
 
 from tests.kit.processes.forked import Forked, start
 from tests.kit.processes.program import CODE, REMUDA, remuda
-from tests.kit.processes.terminal import JAMMY, SMALL, Cloud, Terminal, make
+from tests.kit.processes.terminal import JAMMY, SMALL, Cloud, Terminal, make, until
 
 
 def test_an_instance_is_made_by_names_and_shown_with_them(user: Terminal, tmp_path: Path) -> None:
@@ -177,21 +176,12 @@ def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Term
     first, second, third = user("instance", "explain", "frail").splitlines()
     assert first == "The instance was provisioned, and its server failed."
     assert second.endswith("UTC): the host failed.")
-    assert third.startswith("A user who may update the instance can resolve this. Select another image or flavor")
+    assert third.startswith("A user who may update the instance can resolve this. Rebuild the instance")
     user("instance", "update", "frail", "--image", "debian-12-amd64", "--yes", "--wait")
     told = user("instance", "timeline", "frail").splitlines()
     assert len([line for line in told if "The server was rebuilt." in line]) == 1
     assert not [line for line in told if "the server is being rebuilt or replaced" in line]
     assert user("instance", "explain", "frail").startswith("The instance is provisioned and running")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    for _ in range(300):
-        if holds():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it never came to be so")
 
 
 def test_nothing_is_deleted_unless_somebody_agrees(user: Terminal) -> None:

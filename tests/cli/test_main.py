@@ -91,7 +91,7 @@ def test_a_command_explains_itself_in_full_and_a_list_in_a_line(
         ),
         (["up", "--listen"], "--listen requires a value. See remuda up --help."),
         (["up", "extra"], "Unexpected argument 'extra'. See remuda up --help."),
-        (["openapi"], "SERVICE requires a value. See remuda openapi --help."),
+        (["instance", "show"], "INSTANCE requires a value. See remuda instance show --help."),
         (["up", "--data", "a", "--data", "b"], "Parameter --data specified multiple times. See remuda up --help."),
     ],
 )

@@ -17,6 +17,7 @@ from tests.kit.processes.program import refused, remuda, running, running_cold
 KIB = 1024
 SETTING = "REMUDA_METRICS__LISTEN"
 TOKEN_FILE = "REMUDA_METRICS__TOKEN_FILE"
+INSECURE = "REMUDA_SERVER__INSECURE"
 TOKEN = "f3a1c9d2b7e64580a9d4"
 
 
@@ -93,7 +94,7 @@ def test_m24_with_a_token_only_its_readers_get_the_metrics(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:9464", "metrics.example.com:9464"])
 def test_m24_metrics_that_other_machines_can_reach_need_a_token(address: str, tmp_path: Path) -> None:
-    said = refused(tmp_path / "data", environment={SETTING: address})
+    said = refused(tmp_path / "data", environment={SETTING: address, INSECURE: "true"})
     assert said == (
         "metrics.listen can be reached by other machines without a token: "
         "choose one such as 127.0.0.1:9464, or set metrics.token_file."
@@ -104,7 +105,7 @@ def test_m24_metrics_that_other_machines_can_reach_need_a_token(address: str, tm
 def test_metrics_with_a_token_may_be_reached_by_other_machines(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(TOKEN)
-    with running(tmp_path / "data", environment={SETTING: "0.0.0.0:0", TOKEN_FILE: str(file)}) as one:
+    with running(tmp_path / "data", environment={SETTING: "0.0.0.0:0", TOKEN_FILE: str(file), INSECURE: "true"}) as one:
         assert one.metrics(headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
 
 

@@ -76,6 +76,10 @@ def test_an_existing_name_is_refused_unless_duplicates_are_allowed_and_then_ids_
         )
         user(*create, "--allow-duplicate")
         assert "The name twin matches 2" in user.refused(create[0], "show", "twin")
+        twins = {each["metadata"]["id"] for each in user.json(create[0], "list") if each["metadata"]["name"] == "twin"}
+        listed = user(create[0], "list", "-o", "name").split()
+        assert twins <= set(listed), "other commands would not take the name"
+        assert "twin" not in listed
     assert network in user("security-group", "list"), "an ambiguous name says nothing"
     for noun in ("ssh-ca", "security-group", "network"):
         for each in user.json(noun, "list"):

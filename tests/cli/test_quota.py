@@ -36,6 +36,26 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
     assert user("quota", "set", "clusters=5", "-o", "name").startswith("clusters\n")
 
 
+def test_a_limit_is_removed_and_one_below_the_use_is_refused_with_both_numbers(user: Terminal) -> None:
+    def limits(*words: str) -> dict[str, int]:
+        return {each["kind"]: each["quantity"] for each in user.json("quota", *words, "--scope", "project")}
+
+    before = limits("unset", "clusters", "gpus")
+    assert limits("set", "clusters=3", "gpus=2") == before | {"clusters": 3, "gpus": 2}
+    assert limits("unset", "clusters") == before | {"gpus": 2}
+    assert limits("unset", "gpus", "clusters") == before
+    assert user.refused("quota", "unset", "horses").startswith("KINDS name horses: the kinds are clusters, ")
+    assert user.refused("quota", "unset") == "KINDS are missing: give one such as servers."
+    user("network", "create", "counted", "--region", "sim-north")
+    used = {each["kind"]: each["used"] for each in user.json("quota", "show", "--scope", "project")}["networks"]
+    said = user.refused("quota", "set", f"networks={used - 1}", "--scope", "project")
+    assert said == (
+        f"Project quota of {used - 1} networks is below the use of {used}: set at least {used}, or delete something "
+        "that uses it."
+    )
+    assert limits("show") == before
+
+
 @pytest.mark.parametrize(
     ("written", "number"),
     [("5", 5), ("1Ki", 1 << 10), ("3MiB", 3 << 20), ("1GiB", 1 << 30), ("1 TiB", 1 << 40), ("7Pi", 7 << 50)],

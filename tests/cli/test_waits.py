@@ -20,7 +20,7 @@ GONE_TO: Answer = (202, {}, b"")
 UUID = "11111111-1111-4111-8111-111111111111"
 
 
-def instance(status: str, made: str = EARLY, **more: str) -> dict[str, Any]:
+def instance(status: str, made: str = EARLY, **more: Any) -> dict[str, Any]:
     metadata = metadata_json("web", status, id="i-1", creationTime=made, **more)
     spec, place = {"flavorId": UUID, "imageId": UUID}, {"regionId": "r-1", "networkId": "n-1"}
     return {"metadata": metadata, "spec": spec, "status": place}
@@ -82,6 +82,39 @@ def test_the_same_update_sent_again_fails_where_the_first_has(terminal: Terminal
         code, shown, said = terminal.typed("instance", "update", "web", "--public-ip", "--wait")
     assert (code, shown) == (1, "The instance web already matches: nothing was done.\n")
     assert said == "web is error: remuda instance explain web shows the cause and the remedy.\n"
+
+
+BROKEN: dict[str, Any] = {
+    "healthStatus": "error",
+    "healthStatusDetail": {"reason": "Errored", "message": "the disk broke"},
+}
+PLAN_OF_A_REBUILD = PLAN | {"isDestructive": True, "steps": [{"kind": "rebuild", "message": "", "changes": []}]}
+SAID = "web is error: the disk broke: remuda instance explain web shows the cause and the remedy.\n"
+
+
+def test_an_instance_that_broke_is_not_waited_for_although_it_was_provisioned(terminal: Terminal) -> None:
+    broken = instance("provisioned", **BROKEN)
+    with answered(terminal, told([broken]), told(PLAN), told(broken)) as server:
+        code, shown, said = terminal.typed("instance", "update", "web", "--public-ip", "--wait", "--timeout", "1h")
+    assert (code, shown, said) == (1, "The instance web already matches: nothing was done.\n", SAID)
+    assert server.answers == []
+
+
+def test_a_start_of_an_instance_that_breaks_ends_with_the_reason(terminal: Terminal) -> None:
+    broken = instance("provisioned", **BROKEN)
+    broken["status"]["powerState"] = "Error"
+    with answered(terminal, told([broken]), GONE_TO, told(broken)) as server:
+        code, shown, said = terminal.typed("instance", "start", "web", "--wait", "--timeout", "1h")
+    assert (code, shown, said, server.answers) == (1, "", SAID, [])
+
+
+def test_a_rebuild_that_breaks_again_ends_with_the_reason(terminal: Terminal) -> None:
+    looks = [told(instance("provisioning")), told(instance("provisioning")), told(instance("provisioned", **BROKEN))]
+    with answered(terminal, told([instance("provisioned", **BROKEN)]), told(PLAN_OF_A_REBUILD), *looks) as server:
+        code, _, said = terminal.typed("instance", "rebuild", "web", "--yes", "--wait", "--timeout", "1h")
+    assert (code, said, server.answers) == (1, f"web is provisioning\n{SAID}", [])
+    method, path, _ = server.asked[2]
+    assert (method, path) == ("POST", f"/api/v2/instances/i-1/rebuild?plan={PLAN['hash']}")
 
 
 def test_a_process_that_is_killed_and_started_again_is_waited_for(

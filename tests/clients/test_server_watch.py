@@ -26,7 +26,8 @@ async def test_that_all_servers_of_instances_are_told_is_said(tmp_path: Path, tr
         await environment.system.server(network, "of-nobody")
         ours = {await _tagged(environment.system, network, name) for name in ("first", "second")}
         *seen, all_told = await _heard(environment.region, 3)
-        assert all_told == AllServers(frozenset(ours))
+        assert all_told == AllServers(frozenset(ours), all_told.cursor)
+        assert all_told.cursor
         assert {each.item.metadata.id for each in seen} == ours
 
 
@@ -42,7 +43,7 @@ async def test_whatever_went_before_all_was_told_again_is_not_among_what_is_ther
     async with followed(tmp_path, "local") as environment:
         one, other = await _servers(environment)
 
-        async def script() -> AsyncGenerator[Any]:
+        async def script(_since: str) -> AsyncGenerator[Any]:
             for each in (
                 *(Restarted(), Changed("added", one), Changed("added", other), Changed("deleted", other), Synced()),
                 *(Changed("added", other), Changed("modified", one)),

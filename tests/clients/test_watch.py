@@ -180,6 +180,49 @@ async def test_a_connection_that_was_broken_for_too_long_is_told_again_what_is_t
         assert following.restarts == 2
 
 
+@each_transport
+async def test_a_later_watch_begins_after_a_cursor(tmp_path: Path, transport: str) -> None:
+    async with followed(tmp_path, transport) as environment:
+        system = environment.system
+        network = await system.network()
+        await system.server(network, "before")
+        cursor = await _cursor(environment)
+        after = await system.server(network, "after")
+        servers = environment.follow(environment.region.watch_servers(cursor))
+        added = False
+        while not added:
+            told = await servers.next()
+            assert isinstance(told, Changed)
+            assert told.cursor
+            added = (told.type, told.item.metadata.id) == ("added", after)
+        assert servers.restarts == 0, "the list was not sent"
+
+
+@each_transport
+@pytest.mark.parametrize("of", ["another reader", "the future", "nothing"])
+async def test_a_cursor_that_no_watch_can_begin_after_is_no_obstacle(tmp_path: Path, transport: str, of: str) -> None:
+    async with followed(tmp_path, transport) as environment:
+        server = await environment.system.server(await environment.system.network())
+        version, _, digest = (await _cursor(environment)).partition("-")
+        wrong = {
+            "another reader": f"{version}-{'0' * len(digest)}",
+            "the future": f"{int(version) + 1_000_000}-{digest}",
+            "nothing": "nothing",
+        }
+        servers = environment.follow(environment.region.watch_servers(wrong[of]))
+        assert set(await servers.until_synced()) == {server}
+        assert servers.restarts == 1
+
+
+async def _cursor(environment: FollowedServices) -> str:
+    """Return the cursor at which all servers were sent."""
+    servers = environment.follow(environment.region.watch_servers())
+    while not isinstance(told := await servers.next(), Synced):
+        pass
+    assert told.cursor
+    return told.cursor
+
+
 async def _end(system: RegionEnvironment, organization: str, project: str) -> None:
     path = f"{ORGANIZATIONS}/{organization}/projects/{project}"
     expect(await system.identity.client(system.identity.root).delete(path), 202)

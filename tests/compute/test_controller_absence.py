@@ -11,7 +11,17 @@ import pytest
 from remuda.compute.instances import server_watch
 from remuda.compute.instances.server_watch import AllServers, ServerWatch
 from remuda.region.kinds.servers import Server
-from tests.kit.compute.controllers import UNHURRIED, Counting, events, made, network_of, rest, restarted, server_of
+from tests.kit.compute.controllers import (
+    UNHURRIED,
+    Counting,
+    Woken,
+    events,
+    made,
+    network_of,
+    rest,
+    restarted,
+    server_of,
+)
 from tests.kit.compute.environment import ComputeEnvironment
 
 
@@ -37,23 +47,11 @@ class Told:
         self._told = told
         self.is_heard = asyncio.Event()
 
-    async def watch(self, _region: Any) -> AsyncIterator[AllServers]:
+    async def watch(self, _region: Any, _since: str) -> AsyncIterator[AllServers]:
         for each in self._told:
             yield each
         self.is_heard.set()
         await asyncio.Event().wait()
-
-
-class Woken:
-    """A controller that is only woken."""
-
-    is_synced = True
-
-    def __init__(self) -> None:
-        self.keys: list[str] = []
-
-    def enqueue(self, key: str) -> None:
-        self.keys.append(key)
 
 
 async def test_whenever_all_is_told_again_those_without_their_server_are_woken_and_few_are_read(
@@ -72,4 +70,4 @@ async def test_whenever_all_is_told_again_those_without_their_server_are_woken_a
     await region.is_heard.wait()
     following.cancel()
     assert woken.keys == [gone], "one that has none yet misses none"
-    assert counting.asked == Counter(list_names=2, get=3), f"of {gone} and {beginning}, which were not told"
+    assert counting.asked == Counter(list_names=2, get=4), f"the position, {gone} and {beginning}, which were not told"

@@ -29,8 +29,9 @@ from tests.kit.compute.requests import ABSENT, at, held
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
 """The labels that say where an instance is, and its server too."""
-WRONG = [None, "nowhere", ABSENT]
-"""What a damaged label is: missing, no id at all, or the id of something else."""
+NOWHERE = "ffffffff-ffff-4fff-8fff-ffffffffffff"
+WRONG = [None, NOWHERE, ABSENT]
+"""What a damaged label is: missing, an id that we never give, or the id of something else."""
 READS = ("", "timeline", "operations", "explain")
 VERBS = (("GET", "sshkey"), ("GET", "consolesession"), ("GET", "consoleoutput"), ("POST", "start"), ("POST", "stop"))
 INTERNAL = 500
@@ -83,7 +84,7 @@ async def test_c12_damaged_labels_are_said_and_keep_nobody_else_from_anything(
     assert "ServerRecreated" not in await events(compute, instance)
 
 
-@pytest.mark.parametrize("value", ["nowhere", ABSENT])
+@pytest.mark.parametrize("value", [NOWHERE, ABSENT])
 @pytest.mark.parametrize("label", PLACES)
 async def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_its_labels_say(
     compute: ComputeEnvironment, label: str, value: str
@@ -107,14 +108,14 @@ async def test_c12_a_timeline_that_names_images_is_read_without_their_names(comp
     instance = await made(compute, await network_of(compute))
     await choose(compute, instance, image_id=JAMMY)
     await compute.until(instance, "provisioned")
-    await damage(compute, instance, REGION, "nowhere")
+    await damage(compute, instance, REGION, NOWHERE)
     reply = await compute.root.get(at(instance, "timeline"))
     assert (reply.status, "Rebuilding" in [each["event"] for each in reply.json]) == (200, True)
 
 
 async def test_c12_a_damaged_instance_goes_when_somebody_has_removed_its_server(compute: ComputeEnvironment) -> None:
     instance = await made(compute, await network_of(compute))
-    await damage(compute, instance, REGION, "nowhere")
+    await damage(compute, instance, REGION, NOWHERE)
     await compute.root.delete(at(instance))
     await rest(compute, 60)
     assert (await compute.root.get(at(instance))).status == 200
@@ -136,7 +137,7 @@ async def test_c12_an_instance_without_one_of_its_labels_is_not_there(compute: C
     assert await written(compute, instance) == (404, 404)
 
 
-@pytest.mark.parametrize("value", ["nowhere", ABSENT])
+@pytest.mark.parametrize("value", [NOWHERE, ABSENT])
 @pytest.mark.parametrize("label", PLACES)
 async def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_done_to_its_server(
     compute: ComputeEnvironment, label: str, value: str

@@ -18,6 +18,7 @@ from remuda.region.kinds.servers import Server
 from tests.kit.compute.controllers import (
     UNHURRIED,
     Counting,
+    Woken,
     at_cloud,
     delete_server,
     made,
@@ -121,28 +122,23 @@ async def test_m16_a_change_of_the_server_while_nobody_watched_is_seen_at_the_ne
     assert await following.woken_by(instance) == [instance]
 
 
-class _Woken:
+class _Woken(Woken):
     """What a watch of servers would wake."""
 
-    is_synced = True
-
     def __init__(self, compute: ComputeEnvironment) -> None:
-        self.woken: list[str] = []
+        super().__init__()
         self._compute = compute
         ports = compute.app.ports
         fresh: Any = type(ports.metrics)()
         self._following = ServerWatch(_with(ports, metrics=fresh), self)
 
-    def enqueue(self, key: str) -> None:
-        self.woken.append(key)
-
     async def woken_by(self, instance: str) -> list[str]:
         """Return who is woken by the server of an instance, as it is now."""
         found = await stored(self._compute, instance)
-        self.woken.clear()
+        self.keys.clear()
         for server in await list_tagged(self._compute.app.ports.region, found):
             await self._following.observe(Changed("modified", server))
-        return list(self.woken)
+        return list(self.keys)
 
 
 def _with(ports: Any, **changes: Any) -> Any:
@@ -155,20 +151,13 @@ async def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_t
     network = await network_of(compute)
     instances = [await made(compute, network, f"i{number}") for number in range(5)]
     counting = Counting(compute.store)
-    woken: list[str] = []
-
-    class Controller:
-        is_synced = True
-
-        def enqueue(self, key: str) -> None:
-            woken.append(key)
-
+    controller = Woken()
     fresh: Any = type(compute.app.ports.metrics)()
-    following = ServerWatch(_with(compute.app.ports, store=counting, metrics=fresh), Controller())
+    following = ServerWatch(_with(compute.app.ports, store=counting, metrics=fresh), controller)
     uid = (await stored(compute, instances[3])).uid
     await following.observe(Changed("added", server_read(instances[3], instance=instances[3], uid=uid)))
     assert counting.asked == {"get": 1}
-    assert woken == [instances[3]]
+    assert controller.keys == [instances[3]]
 
 
 async def test_c06_a_server_whose_instance_is_not_there_is_counted_once_and_nobody_is_woken(

@@ -14,6 +14,7 @@ from remuda.store.logs import Entry
 from remuda.store.objects import Metadata
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+ROBOT = "d0000000-0000-4000-8000-000000000001"
 
 
 def entry(position: int, **said: Any) -> Entry:
@@ -88,6 +89,12 @@ def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None
         ("Rebooted", {"actor": "ann", "hard": True}, "The instance was rebooted (hard) by ann."),
         ("Rebooted", {"actor": "ann"}, "The instance was rebooted by ann."),
         ("Stopped", {}, "The instance was stopped by an unknown caller."),
+        ("Stopped", {"actor": ROBOT}, f"The instance was stopped by the service account {ROBOT}."),
+        (
+            "Stopped",
+            {"actor": ROBOT, "actorName": "scripts"},
+            "The instance was stopped by the service account scripts.",
+        ),
         ("FinalizerRemoved", {"labels": {}}, "The instance was deleted."),
         (
             "OperationUndoing",

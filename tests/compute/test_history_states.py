@@ -75,7 +75,7 @@ STATES: dict[str, ExplanationInput] = {
         servers=[server("provisioning", "Provisioning", "the server is starting")],
     ),
     "its rebuild failed": known(
-        instance(said("Errored", "the rebuild failed: select another image or replace the server"), BROKEN)
+        instance(said("Errored", "the rebuild failed: rebuild it again or select another image"), BROKEN)
     ),
     "its server vanished just now": known(instance(FINE), servers=[]),
     "its server vanished": known(

@@ -17,6 +17,7 @@ from remuda.compute.instances.rules import (
     changed_instance,
     desired_server,
     last_requested,
+    needs_rebuild,
     new_instance,
     read_instance,
     writable_instance,
@@ -24,11 +25,11 @@ from remuda.compute.instances.rules import (
 from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
+    InstanceNetworkingWire,
     InstanceSpecWire,
-    NetworkingWire,
     ProtectionWire,
 )
-from remuda.compute.instances.status import needs_rebuild, rebuild_kind
+from remuda.compute.instances.status import rebuild_kind
 from remuda.compute.kinds import AppliedSpec, ComputeInstance, InstanceSpec
 from remuda.compute.plans.diff import changed_fields, with_fields
 from remuda.compute.plans.fields import FIELDS
@@ -64,7 +65,9 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FULL = InstanceSpecWire(
     flavor_id="11111111-1111-1111-1111-111111111111",
     image_id="33333333-3333-3333-3333-333333333333",
-    networking=NetworkingWire(security_groups=(GROUP,), public_ip=True, allowed_source_addresses=("10.1.2.0/24",)),
+    networking=InstanceNetworkingWire(
+        security_groups=(GROUP,), public_ip=True, allowed_source_addresses=("10.1.2.0/24",)
+    ),
     ssh_certificate_authority_id=GROUP,
     user_data=USER_DATA,
     protection=ProtectionWire(deletion=True, plan=True),
@@ -74,10 +77,13 @@ LEAST = InstanceSpecWire(flavor_id=GROUP, image_id=GROUP)
 
 OF_THE_INSTANCE = {"protection"}
 """Fields that the server does not have."""
-OF_THE_STORED_INSTANCE = {"server_id", "gpus", "operation", "pause", "tags", "replicas", "disk_size"}
+OF_THE_STORED_INSTANCE = {
+    *("server_id", "gpus", "operation", "pause", "tags", "replicas", "disk_size"),
+    *("rebuilds", "rebuilding_operation"),
+}
 """Stored fields that no client writes in the spec."""
-OF_THE_SERVER = {"network_id", "ssh_injection", "infrastructure_ref"}
-"""Fields of a new server that an instance does not have, or has as a label."""
+OF_THE_SERVER = {"network_id", "ssh_injection", "infrastructure_ref", "rebuilds"}
+"""Fields of a new server that no client writes in the spec of an instance."""
 STORED_ELSEWHERE = {
     "network_id": "networks",
     "image_id": "image",
@@ -94,6 +100,7 @@ OF_THE_PORT = {"networks", "security_groups", "public_ip_allocation"}
 KNOWN_TO_THE_PROVIDER = {
     "flavor_id": "flavor",
     "image": "image",
+    "rebuilds": "rebuilds",
     "user_data": "user_data",
     "ssh_certificate_authority_id": "user_data",
     "ssh_injection": "has_tenancy_key",
@@ -102,7 +109,7 @@ KNOWN_TO_THE_PROVIDER = {
 """The attribute of the provider's spec for each stored field; a field that is missing here never reaches a provider."""
 LOST_ON_ADOPTION = {"user_data", "ssh_certificate_authority_id", "infrastructure_ref"}
 """Fields of a server that no provider reports, so an adopted server does not have them; the others it has."""
-KEPT_ON_ADOPTION = {"flavor_id", "image_id", "networking", "network_id", "ssh_injection"}
+KEPT_ON_ADOPTION = {"flavor_id", "image_id", "rebuilds", "networking", "network_id", "ssh_injection"}
 
 
 DISRUPTIVE = {"rebuild": "Rebuilding", "replace": "Replacing"}

@@ -17,15 +17,15 @@ from remuda.compute.instances.rules import (
 from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
+    InstanceNetworkingWire,
     InstanceSpecWire,
     InstanceUpdate,
-    NetworkingWire,
     ProtectionWire,
 )
 from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
-from remuda.region.servers.schema import NetworkingWire as ServerNetworking
+from remuda.region.servers.schema import ServerNetworkingWire as ServerNetworking
 from remuda.resources.conventions import (
     CONTROLLER_FINALIZER,
     DESCRIPTION,
@@ -75,7 +75,7 @@ def test_what_was_sent_is_read_and_networking_is_always_there() -> None:
     read = msgspec.to_builtins(read_instance(made()))
     assert read["spec"] == {"flavorId": FLAVOR, "imageId": IMAGE, "networking": {}}
     assert read["status"] == {"regionId": REGION, "networkId": NETWORK}
-    networking = NetworkingWire(
+    networking = InstanceNetworkingWire(
         security_groups=(GROUP, GROUP), public_ip=False, allowed_source_addresses=("10.1.2.3/24", "10.1.2.0/24")
     )
     full = made(
@@ -99,7 +99,7 @@ def test_what_was_sent_is_read_and_networking_is_always_there() -> None:
 
 
 def test_m11_a_server_is_asked_for_in_the_words_that_region_reads_it_back_in() -> None:
-    networking = NetworkingWire(
+    networking = InstanceNetworkingWire(
         security_groups=(GROUP, OTHER_GROUP, GROUP), allowed_source_addresses=("10.1.2.3/24", "10.1.2.0/24", "10.9.9.9")
     )
     instance = made(
@@ -118,7 +118,7 @@ def test_m11_a_server_is_asked_for_in_the_words_that_region_reads_it_back_in() -
 
 def test_a_change_replaces_what_is_said_and_leaves_protection_that_is_not() -> None:
     before = made(user_data=USER_DATA, protection=ProtectionWire(plan=True), description="old", gpus=1)
-    spec = InstanceSpecWire(flavor_id=GROUP, image_id=IMAGE, networking=NetworkingWire(public_ip=True))
+    spec = InstanceSpecWire(flavor_id=GROUP, image_id=IMAGE, networking=InstanceNetworkingWire(public_ip=True))
     wanted = InstanceUpdate(metadata=MetadataWrite(name="web"), spec=spec)
     after = changed_instance(before, wanted, ANN, NOW, gpus=4)
     assert (after.spec.flavor_id, after.spec.gpus, after.spec.user_data) == (GROUP, 4, None)
@@ -131,7 +131,7 @@ def test_a_change_replaces_what_is_said_and_leaves_protection_that_is_not() -> N
 
 
 def test_what_is_read_can_be_sent_back_and_changes_nothing() -> None:
-    before = made(networking=NetworkingWire(public_ip=True), user_data=USER_DATA, gpus=2)
+    before = made(networking=InstanceNetworkingWire(public_ip=True), user_data=USER_DATA, gpus=2)
     after = changed_instance(before, writable_instance(before), ANN, NOW, gpus=2)
     assert after.spec == before.spec
 

@@ -13,7 +13,7 @@ from remuda.compute.instances.sagas import (
     NameTaken,
     NewInstance,
 )
-from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
+from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, InstanceNetworkingWire
 from remuda.compute.kinds import KINDS, ComputeInstance
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
@@ -86,7 +86,7 @@ def _wanted(name: str = "web", *, is_public: bool = True, gpus: int = 4) -> NewI
         network_id=NETWORK,
         flavor_id=FLAVOR,
         image_id=IMAGE,
-        networking=NetworkingWire(public_ip=is_public),
+        networking=InstanceNetworkingWire(public_ip=is_public),
         user_data=USER_DATA,
     )
     wanted = InstanceCreate(metadata=MetadataWrite(name=name), spec=spec)

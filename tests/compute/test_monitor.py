@@ -71,7 +71,7 @@ class Deaf:
         self.lookups += 1
         return self._region.api.list_servers(*arguments)
 
-    async def _watch(self) -> AsyncIterator[Any]:
+    async def _watch(self, _since: str = "") -> AsyncIterator[Any]:
         await self._clock.sleep(1_000_000)
         yield
 

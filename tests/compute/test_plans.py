@@ -17,7 +17,7 @@ from remuda.compute.plans.plan import plan_update
 from remuda.compute.plans.schema import Attribute, PlanRead
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
+from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerNetworkingWire
 from remuda.resources.schema import MetadataWrite, TagWire
 from tests.kit.compute.plans import (
     BEFORE,
@@ -193,7 +193,7 @@ def test_the_hash_does_not_hang_on_how_many_are_free() -> None:
 
 ONE = ServerCreate(
     metadata=MetadataWrite(name="one"),
-    spec=ServerCreateSpec(network_id="n", flavor_id="a", image_id="a", networking=NetworkingWire()),
+    spec=ServerCreateSpec(network_id="n", flavor_id="a", image_id="a", networking=ServerNetworkingWire()),
 )
 OTHER = ServerCreate(
     metadata=MetadataWrite(name="other", description="b", tags=(TagWire(name="b", value="1"),)),
@@ -201,7 +201,8 @@ OTHER = ServerCreate(
         network_id="m",
         flavor_id="b",
         image_id="b",
-        networking=NetworkingWire(security_groups=("b",), public_ip=True, allowed_source_addresses=("b",)),
+        rebuilds=1,
+        networking=ServerNetworkingWire(security_groups=("b",), public_ip=True, allowed_source_addresses=("b",)),
         user_data="b",
         ssh_certificate_authority_id="b",
     ),
@@ -220,12 +221,18 @@ def test_some_fields_of_another_server_are_taken_over_and_no_others() -> None:
     assert with_fields(ONE, OTHER, FIELDS).metadata.name == "one"
 
 
+def test_a_server_that_has_counted_more_rebuilds_than_its_restored_instance_is_not_rebuilt() -> None:
+    counted = with_fields(ONE, OTHER, ["status.rebuilds"])
+    assert changed_fields(counted, ONE) == ()
+    assert required_steps(counted, ONE) == ()
+
+
 def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
     """Everything that a client writes of a server is compared, but for what never changes, and nothing else."""
     written = {
         *(f"metadata.{name}" for name in MetadataWrite.__struct_fields__),
         *(f"spec.{name}" for name in ServerCreateSpec.__struct_fields__),
-        *(f"spec.networking.{name}" for name in NetworkingWire.__struct_fields__),
+        *(f"spec.networking.{name}" for name in ServerNetworkingWire.__struct_fields__),
     }
     never = {"metadata.name", "spec.network_id", "spec.networking", "spec.ssh_injection", "spec.infrastructure_ref"}
     assert {row.attribute for row in FIELDS.values()} == written - never
@@ -245,8 +252,7 @@ def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not
     assert (told.hash, told.is_destructive, kinds_of(told)) == (usual.hash, usual.is_destructive, kinds_of(usual))
     assert told.is_destructive == bool(told.destroyed)
     (lost, survives), (usually_lost, usually_survives) = things(told), things(usual)
-    has_memory = state is TO_BE_REPLACED
-    assert set(lost) == set(usually_lost) - (set() if has_memory else {"memory"})
+    assert set(lost) == set(usually_lost) - {"memory"}
     is_repeated = state in (REPLACED, TO_BE_REPLACED)
     assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_repeated else {"memory"})
     if is_repeated:

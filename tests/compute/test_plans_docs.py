@@ -25,7 +25,7 @@ def test_the_example_is_the_golden_file_that_it_names() -> None:
 
 
 def test_the_table_of_changes_is_that_of_the_code() -> None:
-    rows = re.findall(r"^\| (`(?:metadata|spec)\..*?) \| `([\w-]+)` \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| (`(?:metadata|spec|status)\..*?) \| `([\w-]+)` \|", PAGE, re.MULTILINE)
     told = {field: kind for fields, kind in rows for field in _names(fields)}
     assert told == {field: row.step for field, row in FIELDS.items()} | {"spec.protection": "in-place"}
     assert set(told) == set(get_args(Field))

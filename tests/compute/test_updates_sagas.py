@@ -13,9 +13,9 @@ from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
+    InstanceNetworkingWire,
     InstanceSpecWire,
     InstanceUpdate,
-    NetworkingWire,
     ProtectionWire,
 )
 from remuda.compute.kinds import KINDS, ComputeInstance, InstanceSpec
@@ -50,7 +50,7 @@ def _validated(*, is_public: bool) -> ComputeInstance:
         network_id=NETWORK,
         flavor_id=FLAVOR,
         image_id=IMAGE,
-        networking=NetworkingWire(public_ip=is_public),
+        networking=InstanceNetworkingWire(public_ip=is_public),
         user_data=USER_DATA,
     )
     wanted = InstanceCreate(metadata=MetadataWrite(name="web"), spec=spec)
@@ -63,7 +63,7 @@ def _changed(flavor: str, gpus: int, *, is_public: bool, was_public: bool) -> Ch
         spec=InstanceSpecWire(
             flavor_id=flavor,
             image_id=IMAGE,
-            networking=NetworkingWire(public_ip=is_public),
+            networking=InstanceNetworkingWire(public_ip=is_public),
             user_data=OTHER_DATA,
             protection=ProtectionWire(plan=True),
         ),

@@ -1,5 +1,6 @@
 """User data, which often has secrets, is shown to those who may update the instance, and to no others."""
 
+import asyncio
 from typing import Any
 
 from remuda.compute.kinds import ComputeInstance
@@ -154,3 +155,31 @@ async def test_who_may_update_in_one_project_sees_only_its_user_data_in_a_list(c
     listed = {each["metadata"]["id"]: each["spec"] for each in expect(await tenant.client.get(INSTANCES), 200)}
     assert listed[own]["userData"] == DATA
     assert "userData" not in listed[foreign]
+
+
+async def test_m27_a_kept_list_shows_no_user_data_to_readers_and_nothing_after_the_right_is_revoked(
+    compute: ComputeEnvironment, way: str
+) -> None:
+    tenant = await settle(compute)
+    reader = await reader_of(compute, tenant)
+    instance = made(await tenant.client.post(INSTANCES, tenant.wanted(compute, userData=DATA)))
+    await compute.until(instance, "provisioned")
+    for _ in range(2):
+        assert DATA.encode() in (await tenant.client.get(INSTANCES)).body
+        shown = await reader.get(INSTANCES)
+        assert DATA.encode() not in shown.body
+        assert [each["metadata"]["id"] for each in expect(shown, 200)] == [instance]
+    known = {"if-none-match": shown.headers["etag"]}
+    assert (await reader.get(INSTANCES, **known)).status == 304
+    identity, organization = compute.region.identity, compute.region.organization
+    path = f"/api/v1/organizations/{organization}/projects/{tenant.project}"
+    root = identity.client(identity.root)
+    project = expect(await root.get(path), 200)
+    project["spec"]["groupIDs"].pop()
+    body = {"metadata": {"name": project["metadata"]["name"]}, "spec": project["spec"]}
+    expect(await root.put(path, body), 200)
+    while (await reader.get(at(instance))).status == 200:
+        assert way == "apart", "in one process a right ends at once"
+        await asyncio.sleep(1)
+    assert expect(await reader.get(INSTANCES, **known), 200) == []
+    assert [each["metadata"]["id"] for each in expect(await tenant.client.get(INSTANCES), 200)] == [instance]

@@ -29,10 +29,11 @@ def configured(text: str, tmp_path: Path) -> Configuration:
 def test_every_setting_of_identity_can_be_set_and_has_the_same_default() -> None:
     ours, theirs = IdentityConfig(), IdentitySettings()
     told = effect.identity_settings(Configuration(), url=URL)
-    assert told == dataclasses.replace(theirs, platform_administrators=("admin@remuda.local",))
-    assert {each.name for each in dataclasses.fields(IdentitySettings)} == {
-        each.name for each in dataclasses.fields(ours)
-    } - {"bootstrap"}
+    assert told == dataclasses.replace(theirs, platform_administrators=("admin@remuda.local",), home=f"{URL}/")
+    own = {each.name for each in dataclasses.fields(IdentitySettings)} - {"home"}
+    assert own == {each.name for each in dataclasses.fields(ours)} - {"bootstrap"}
+    elsewhere = Configuration(identity=IdentityConfig(issuer="https://login.example.com"))
+    assert effect.identity_settings(elsewhere, url=URL).home == "", "the console does not get the cookie from there"
     assert effect.bootstrap_settings(Configuration()) == BootstrapSettings()
 
 

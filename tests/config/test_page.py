@@ -8,14 +8,12 @@ from pathlib import Path
 
 from remuda.config.fields import Setting
 from remuda.config.loader import load
+from remuda.config.region_schema import ClusterConfig, ClusterNodeConfig, NodeGpuConfig
 from remuda.config.schema import (
     SETTINGS,
     BearerTrustConfig,
-    ClusterConfig,
-    ClusterNodeConfig,
     GroupRolesConfig,
     IdentityProviderConfig,
-    NodeGpuConfig,
     SubjectRolesConfig,
     SystemAccountConfig,
 )

@@ -8,7 +8,8 @@ import pytest
 
 from remuda.config import settings as effect
 from remuda.config.loader import Misconfigured, load
-from remuda.config.schema import Configuration, RegionConfig
+from remuda.config.region_schema import RegionConfig
+from remuda.config.schema import Configuration
 from remuda.config.settings import catalogues, region_settings
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.regions import Region as StoredRegion

@@ -66,6 +66,14 @@ def test_a_default_that_follows_from_other_settings_is_shown_with_its_value(tmp_
     assert '# issuer = "https://cloud.example.com/identity"  # default' in lines
 
 
+def test_the_default_address_of_the_metrics_is_shown_as_one_and_no_address_as_none() -> None:
+    environment = {"XDG_DATA_HOME": "/srv"}
+    shown = as_toml(load(environment)).partition("[metrics]")[2]
+    assert '# listen = "127.0.0.1:9464"  # default' in shown.splitlines()
+    shown = as_toml(load({**environment, "REMUDA_METRICS__LISTEN": ""})).partition("[metrics]")[2]
+    assert 'listen = ""  # REMUDA_METRICS__LISTEN' in shown.splitlines()
+
+
 def test_every_setting_is_shown_with_what_it_means() -> None:
     shown = as_toml(load({"XDG_DATA_HOME": "/srv"}))
     flat = shown.replace("\n# ", " ")

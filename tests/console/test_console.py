@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -26,6 +26,7 @@ from remuda.identity.login.redirect import ACCOUNT
 from remuda.kernel.errors import Unauthenticated
 from remuda.process import ProcessPorts
 from remuda.resources.conventions import ORGANIZATION
+from remuda.resources.schema import Provisioning
 from remuda.store.objects import Metadata
 from remuda.version import describe
 from tests.kit.asgi.client import Client, Stream
@@ -152,6 +153,14 @@ async def test_the_script_is_ours_and_sets_text_only(front: Front) -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", reply.body.decode())
     head = await front.client.send("HEAD", SCRIPT)
     assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(len(reply.body)))
+
+
+async def test_the_script_has_no_word_for_a_state_that_the_api_has_not(front: Front) -> None:
+    script = (await front.client.get(SCRIPT)).body.decode()
+    shown = re.search(r"const stateOf = \(metadata\) =>\n(.*?);\n", script, re.DOTALL)
+    assert shown is not None
+    assert set(re.findall(r'"(\w+)"', shown[1])) == {"provisioned", "error"}
+    assert {"provisioned", "error"} <= {*get_args(Provisioning)}
 
 
 async def test_a_browser_follows_the_instances_that_its_user_may_see(front: Front, tenant: Tenant) -> None:

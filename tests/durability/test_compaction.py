@@ -1,5 +1,6 @@
 """Compaction forgets history, by age and by size, and nothing else; logs are kept as long as their stream says."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import timedelta
@@ -178,3 +179,121 @@ async def test_stories_told_through_compaction_are_unharmed(world: World) -> Non
     await check_stories(store, [writer])
     await store.close()
     audit(path_of(world))
+
+
+KIB = 1024
+
+
+def limited(limit: int, *, interval_s: float = NEVER_S) -> SqliteSettings:
+    upkeep = MaintenanceSettings(history_bytes=limit, history_age=timedelta(days=999), interval_s=interval_s)
+    return SqliteSettings(maintenance=upkeep)
+
+
+async def write_large(store: SqliteStore, name: str, times: int, size: int) -> list[int]:
+    """Update an object again and again with a document of this size; return its versions."""
+    found = await store.get(Horse, name)
+    versions = []
+    for number in range(times):
+        found = await store.update_status(replace(found, status=HorseStatus(place=f"{number:09}" + "x" * size)))
+        versions.append(int(found.version))
+    return versions
+
+
+def history_in(path: Path) -> int:
+    """Return the bytes of all revisions that are not the current state of an object."""
+    with looking_into(path) as content:
+        rows = content.rows(
+            "SELECT length(document) FROM revisions r WHERE NOT EXISTS (SELECT 1 FROM objects o"
+            " WHERE o.kind = r.kind AND o.name = r.name AND o.version = r.version)"
+        )
+    return sum(length for (length,) in rows)
+
+
+@options(seeds=range(2))
+async def test_m27_large_updates_of_one_caller_leave_a_bounded_store_without_waiting_for_maintenance(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 50)
+    store = open_simulated(world, REGISTRY, settings=limited(1000 * KIB))
+    kept = await store.create(horse("kept"))
+    await store.create(horse("large"))
+    used = []
+    for _ in range(10):
+        await write_large(store, "large", 20, 100 * KIB)
+        used.append(world.disk.used)
+    assert max(used) < 5 * 1000 * KIB  # the file, with the pages that are free, and the log: 20 MB were written
+    assert await store.get(Horse, "kept") == kept
+    await store.close()
+    assert 500 * KIB < history_in(path_of(world)) <= 1000 * KIB
+    audit(path_of(world))
+
+
+@options(seeds=range(2))
+async def test_many_small_changes_make_space_for_a_large_one(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=limited(200 * KIB))
+    await write_over(store, "small", 250)
+    small = await write_over(store, "other", 250)
+    await store.create(horse("large"))
+    (large,) = await write_large(store, "large", 1, 190 * KIB)
+    await assert_history_begins_at(store, store._reader.tables.horizon()[1])
+    assert small[-50] < store._reader.tables.horizon()[1] < large
+    await store.close()
+    assert history_in(path_of(world)) <= 200 * KIB
+
+
+@options(seeds=range(3))
+async def test_m27_a_watch_that_resumes_before_what_was_dropped_is_gone_and_one_that_goes_on_misses_nothing(
+    world: World,
+) -> None:
+    store = open_simulated(world, REGISTRY, settings=limited(400 * KIB))
+    first = await store.create(horse("large"))
+    events = store.watch(Horse, since=first.version)
+    seen: list[int] = []
+    async with aclosing(events):  # type: ignore[type-var]  # a watch is a generator
+        written = []
+        for _ in range(10):
+            written += await write_large(store, "large", 5, 50 * KIB)
+            while not seen or seen[-1] < written[-1]:
+                event = await anext(events)
+                seen += [int(event.version)] if isinstance(event, Change) else []
+    assert seen == written
+    _, floor = store._reader.tables.horizon()
+    await assert_history_begins_at(store, floor)
+    with pytest.raises(Gone, match="list again"):
+        await first_after(store, int(first.version))
+    await store.close()
+
+
+@options(seeds=range(3))
+async def test_the_history_of_an_earlier_process_counts(world: World) -> None:
+    store = open_simulated(world, REGISTRY, settings=limited(10**9))
+    await store.create(horse("large"))
+    earlier = await write_large(store, "large", 20, 50 * KIB)
+    await store.close()
+    store = open_simulated(world, REGISTRY, settings=limited(500 * KIB, interval_s=5))
+    await world.clock.sleep(20)
+    _, floor = store._reader.tables.horizon()
+    assert earlier[8] <= floor < earlier[-2]
+    await assert_history_begins_at(store, floor)
+    await store.close()
+    assert history_in(path_of(world)) <= 500 * KIB
+    audit(path_of(world))
+
+
+@options(seeds=range(1))
+async def test_a_commit_takes_only_as_many_bytes_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_BATCH_BYTES", 100 * KIB)
+    store = open_simulated(world, REGISTRY)
+    names = [f"horse-{number}" for number in range(20)]
+    before = store._writer.version
+    commits = 0
+
+    async def create(name: str) -> None:
+        nonlocal commits, before
+        await store.create(replace(horse(name), spec=HorseSpec(colour="x" * 30 * KIB)))
+        if store._writer.version != before:
+            commits, before = commits + 1, store._writer.version
+
+    await asyncio.gather(*map(create, names))
+    assert commits >= 5
+    await store.close()

@@ -81,10 +81,11 @@ def services() -> list[str]:
 
 
 def openapi(service: str) -> Any:
-    """Return the OpenAPI document of a service without texts and without the names of classes."""
+    """Return the OpenAPI document of a service without texts, and the names of its schemas."""
     document = json.loads(_printed("openapi", service))
     kept = {name: part for name, part in document["components"].items() if name != "schemas"}
-    frozen = {"servers": document["servers"], "paths": document["paths"], "components": kept}
+    names = sorted(document["components"]["schemas"])
+    frozen = {"servers": document["servers"], "paths": document["paths"], "components": kept, "schemas": names}
     return _ordered(without_texts(inlined(frozen, document, "#/components/schemas/")))
 
 

@@ -42,6 +42,13 @@ class ComputeLending(Lender):
             self._target.bring_up(found)
         return found
 
+    def _path(self, case: Case[Any], values: dict[str, Any]) -> dict[str, Any]:
+        """Keep the policy of the project with the instances as it is: it could protect them from what we delete."""
+        path = super()._path(case, values)
+        if _operation(case) == "update_project_policy" and path.get("projectID") == self._setup.project:
+            path["projectID"] = self._setup.policed
+        return path
+
     def seed(self, case: Case[Any], made_up: dict[str, Any]) -> str:
         """Add how long the body is: many requests differ in that alone, and it does not depend on our ids."""
         return repr((case.operation.label, super().seed(case, made_up), len(repr(case.body)), len(repr(case.query))))

@@ -120,7 +120,7 @@ class Lender(ABC):
         if "Idempotency-Key" in headers and _is_lent(self.key_seed(case, headers["Idempotency-Key"])):
             self._keys += 1
             headers["Idempotency-Key"] = f"{headers['Idempotency-Key'][:200]}{self._keys}"
-        if "If-Match" in headers and case.method in {"PUT", "DELETE", "POST"}:
+        if "If-Match" in headers and case.method in {"PUT", "PATCH", "DELETE", "POST"}:
             headers["If-Match"] = self.about(case).headers.get("etag", "*")
 
     def about(self, case: Case[Any]) -> requests.Response:

@@ -366,6 +366,7 @@ PARSERS: Mapping[str, Parser] = {
         _CONFIG,
         (
             (b"#cloud-config\n", b""),
+            (b"#cloud-config\n%TAG !e! tag:" + b"a" * 6_000 + b"\n---\n- !e!b x\n", b""),
             (b"#cloud-config\nusers:\n- ", b""),
             (b"#cloud-config\nssh_authorized_keys:\n- ", b""),
             (b"#cloud-config\nwrite_files:\n- path: /k\n  content: |\n    ", b""),
@@ -472,9 +473,12 @@ def test_no_document_costs_more_than_its_length(name: str, floor_s: float) -> No
     ordinary = parser.cost_s(parser.ordinary)
     found = {(frame, piece): growth(parser, frame, piece, floor_s) for frame in parser.frames for piece in PIECES}
     steep = {at: times for at, (_, times) in found.items() if times > MOST_GROWTH}
+    for _ in range(3):  # another process may have disturbed one measurement, but hardly each of them
+        steep = {at: times for at in steep if (times := growth(parser, *at, floor_s)[1]) > MOST_GROWTH}
     assert not steep, f"{name}: {max(steep.items(), key=lambda each: each[1])}"
     (frame, piece), (cost, _) = max(found.items(), key=lambda each: each[1][0])
     if cost > max(floor_s, MOST_OVER_ORDINARY * ordinary):  # measured once more, like what seems too steep
+        ordinary = max(ordinary, parser.cost_s(parser.ordinary))
         cost = parser.cost_s(document(parser, frame, piece, LARGE), times=20)
     worst = f"{frame} {piece[:64]!r} costs {cost / ordinary:.0f} times"
     assert cost <= max(floor_s, MOST_OVER_ORDINARY * ordinary), f"{name}: {worst}"

@@ -32,6 +32,12 @@ async def test_an_answer_is_json_that_nobody_caches(tmp_path: Path) -> None:
         assert reply.headers["ratelimit-policy"] == '"default";q=1000;w=60'
 
 
+async def test_m27_unknown_paths_are_limited_as_other_requests_are(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        reply = await api.client.get("/api/v1/nowhere")
+        assert (reply.status, reply.headers["ratelimit-policy"]) == (404, '"default";q=1000;w=60')
+
+
 async def test_a_rendered_answer_brings_its_headers(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         reply = await api.client.get(f"{HORSES}/fastest")

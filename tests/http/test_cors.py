@@ -51,7 +51,8 @@ async def test_a_preflight_is_answered_for_every_route(tmp_path: Path) -> None:
         assert (reply.status, reply.body) == (204, b"")
         assert reply.headers["access-control-allow-methods"] == "DELETE, GET, HEAD, OPTIONS"
         assert reply.headers["access-control-allow-headers"] == (
-            "Authorization, Content-Type, traceparent, tracestate, Idempotency-Key, If-Match, Last-Event-ID"
+            "Authorization, Content-Type, traceparent, tracestate, Idempotency-Key, If-Match, If-None-Match, "
+            "Last-Event-ID"
         )
         assert reply.headers["access-control-max-age"] == "60"
         assert reply.headers["access-control-allow-origin"] == "https://console.example.com"

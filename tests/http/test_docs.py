@@ -49,7 +49,7 @@ def test_the_page_is_well_formed_and_its_links_lead_somewhere() -> None:
     assert PAGE.startswith("<!doctype html>")
     assert OUTLINE.open == []
     assert len(set(OUTLINE.ids)) == len(OUTLINE.ids)
-    assert {link.removeprefix("#") for link in OUTLINE.links} - set(OUTLINE.ids) == {"openapi.json"}
+    assert {link.removeprefix("#") for link in OUTLINE.links} - set(OUTLINE.ids) == {"openapi.json", "/"}
 
 
 def test_every_operation_is_shown_with_its_permission() -> None:

@@ -1,7 +1,8 @@
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,15 @@ def test_a_form_that_needs_nothing_may_be_no_body_at_all() -> None:
 def test_a_field_that_comes_twice_is_refused_unless_it_takes_several() -> None:
     twice = refused(b"user=anna&user=&password=x&scopeName=ab&scopeName=cd")
     assert twice.problems == (("/user", "is repeated"),)
+
+
+def test_a_field_with_a_description_takes_several_too() -> None:
+    class Form(Wire, frozen=True):
+        audience: Annotated[tuple[str, ...], msgspec.Meta(description="Services.")] = ()
+        resource: Annotated[tuple[str, ...] | None, msgspec.Meta(description="URLs.")] = None
+
+    read = FormReader(Form).read(b"audience=a&resource=b&audience=c", TYPE)
+    assert read == Form(audience=("a", "c"), resource=("b",))
 
 
 def test_all_faults_are_told_at_once_and_never_what_was_sent() -> None:

@@ -28,6 +28,7 @@ from remuda.version import ServiceDescriptor
 from tests.kit.asgi.process_client import process_contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.http_server import Lines, observed
+from tests.kit.sample_api.pipeline import table as sample_table
 
 ABOUT = ServiceDescriptor("remuda", "1.2.3", "abcdef")
 
@@ -180,3 +181,43 @@ async def test_the_process_documents_its_own_routes() -> None:
         assert path in page.text
         assert path in document["paths"]
     assert (await process.client.post("/docs")).status_code == 405
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_browser_that_is_lost_gets_a_page_with_links_and_a_program_gets_json(method: str) -> None:
+    process = Process(Mounted("/sample", tiny_table("sample"), who, {"/account": "Your account"}))
+    accepted = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    page = await process.client.request(method, "/nope", headers=accepted)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "<h1>This page does not exist</h1>" in page.text
+    for link in ("/", "/sample/docs", "/sample/account"):
+        assert f'<a href="{link}">' in page.text
+    assert page.headers["x-trace-id"] in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for asked in ({"Accept": "application/json"}, {"Accept": "*/*"}, {}):
+        told = await process.client.request(method, "/nope", headers=asked)
+        assert (told.status_code, told.headers["content-type"]) == (404, "application/json")
+        assert told.json()["code"] == "not_found"
+    assert [line["error"] for line in map(json.loads, process.lines.lines)] == ["not_found"] * 4
+
+
+async def test_the_document_of_a_process_is_that_of_all_its_apis() -> None:
+    process = Process(Mounted("/sample", sample_table(), who))
+    told = (await process.client.get("/openapi.json")).json()
+    assert {
+        "/healthz",
+        "/readyz",
+        "/api/version",
+        *(f"/sample{route.path}" for route in sample_table().routes),
+    } == told["paths"].keys()
+    assert told["info"]["title"] == "Remuda"
+    names = {operation["operationId"] for item in told["paths"].values() for operation in item.values()}
+    assert {"process_get_health", "sample_create"} <= names
+    assert {"HorseWrite", "Readiness"} <= told["components"]["schemas"].keys()
+
+
+async def test_m27_a_long_path_does_not_fill_the_log() -> None:
+    process = Process()
+    assert (await process.client.get("/" + "x" * 20_000)).status_code == 404
+    (line,) = map(json.loads, process.lines.lines)
+    assert line["path"] == "/" + "x" * 1023 + "…"

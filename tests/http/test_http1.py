@@ -39,7 +39,14 @@ def cycle_on(wire: Wire, *, method: str = "GET", version: str = "1.1", **more: A
     scope = {"type": "http", "method": method, "http_version": version, "path": "/"}
     transport: Any = wire
     options: dict[str, Any] = {"keep_alive": version != "1.0", "expects_continue": False, "on_complete": lambda: None}
-    return RequestCycle(scope, transport, FlowControl(transport), default_headers=DATE, **options | more)
+    return RequestCycle(
+        scope,
+        transport,
+        FlowControl(transport),
+        loop=asyncio.get_running_loop(),
+        default_headers=DATE,
+        **options | more,
+    )
 
 
 def answering(*parts: bytes, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:

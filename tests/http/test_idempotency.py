@@ -1,7 +1,10 @@
 import asyncio
+from collections import Counter
+from typing import Any
 
 import pytest
 
+from remuda.http import idempotency as module
 from remuda.http.idempotency import STREAM
 from remuda.http.responses import Response
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, Malformed, ResponseNotStored, StorageFull, Unavailable
@@ -171,3 +174,58 @@ async def test_what_was_done_is_answered_even_if_the_answer_cannot_be_kept(idemp
     assert await idempotency.ask(process) == idempotency.answer
     assert await idempotency.ask(idempotency.process(only=True)) == idempotency.answer
     assert len(set(idempotency.operations)) == 1
+
+
+async def test_m27_the_hundredth_failing_repeat_costs_as_many_reads_and_writes_as_the_fifth(
+    idempotency: IdempotencyEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = Counter[str]()
+
+    def counted(name: str) -> Any:
+        inner = getattr(idempotency.store, name)
+
+        async def call(*arguments: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return await inner(*arguments, **options)
+
+        return call
+
+    for name in ("append", "read", "read_back"):
+        monkeypatch.setattr(idempotency.store, name, counted(name))
+    process, answer, costs = idempotency.process(only=True), idempotency.answer, []
+    idempotency.answer = Response(503)
+    for number in range(100):
+        if number == 60:
+            process = idempotency.process(only=True)  # after a restart
+        calls.clear()
+        assert (await idempotency.ask(process)).status == 503
+        costs.append(dict(calls))
+    assert costs[4] == costs[59] == costs[60] == costs[99]
+    assert sum(costs[99].values()) <= 6
+    idempotency.answer = answer
+    assert await idempotency.ask(process) == answer
+    assert (await idempotency.ask(process)).headers[-1] == REPLAYED
+    assert len(idempotency.operations) == 101
+    with pytest.raises(KeyReused):
+        await idempotency.ask(process, body=b"2")
+
+
+async def test_m27_a_caller_stores_only_so_many_bytes_of_responses_a_day_and_no_request_is_executed_twice(
+    idempotency: IdempotencyEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STORED_BYTES", 1_000)
+    process, body = idempotency.process(), b"x" * 300
+    idempotency.answer = Response(201, body)
+    for number in range(6):
+        await idempotency.ask(process, f"k{number}")
+    await idempotency.ask(process, "k0", who="bert")
+    for number in range(3):
+        assert (await idempotency.ask(process, f"k{number}")).body == body
+    for number in range(3, 6):
+        with pytest.raises(ResponseNotStored):
+            await idempotency.ask(process, f"k{number}")
+    assert (await idempotency.ask(process, "k0", who="bert")).body == body, "others have their own space"
+    assert len(idempotency.operations) == 7
+    await idempotency.world.clock.sleep(86_400)
+    await idempotency.ask(process, "k6")
+    assert (await idempotency.ask(process, "k6")).body == body

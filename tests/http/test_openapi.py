@@ -7,7 +7,7 @@ import pytest
 
 from remuda.http.api import ApiSettings
 from remuda.http.cors import Cors
-from remuda.http.openapi import HEADERS, document
+from remuda.http.openapi import AUTHENTICATION, HEADERS, document
 from remuda.http.routes import Table
 from remuda.http.schema import ENCODED_TWICE
 from tests.kit.sample_api.pipeline import ORGANIZATION, ReferencePath, do_nothing, route, running, table
@@ -33,7 +33,7 @@ def references(node: Any) -> set[str]:
 
 def test_the_document_says_what_it_is() -> None:
     assert API["openapi"] == "3.1.0"
-    about = "Horses & such. Every path with GET also supports HEAD."
+    about = f"Horses & such. Every path with GET also supports HEAD.{AUTHENTICATION}"
     assert API["info"] == {"title": "Sample", "version": "1.2.3", "description": about}
     assert API["servers"] == [{"url": "/sample"}]
 
@@ -86,7 +86,7 @@ def test_parameters_are_described_by_their_types() -> None:
 def test_headers_that_a_route_understands_are_parameters() -> None:
     assert {"Idempotency-Key", "If-Match"} <= parameters("create").keys()
     assert parameters("refer").keys() == {"reference", "Idempotency-Key"}
-    assert {"limit", "continue", "watch", "Last-Event-ID"} == parameters("collect").keys()
+    assert {"limit", "continue", "watch", "Last-Event-ID", "If-None-Match"} == parameters("collect").keys()
     assert not {"Idempotency-Key", "If-Match"} & parameters("list").keys()
     assert "parameters" not in operation("public")
     assert "parameters" not in operation("publish"), "a stranger has no keys"
@@ -117,7 +117,7 @@ def test_a_collection_is_an_array_or_a_stream() -> None:
     [
         ("public", {200, 400, 408, 422, 429, 431, 500, 503}),
         ("get", {200, 400, 401, 403, 404, 408, 422, 429, 431, 500, 503}),
-        ("collect", {200, 400, 401, 403, 408, 410, 422, 429, 431, 500, 503}),
+        ("collect", {200, 304, 400, 401, 403, 408, 410, 422, 429, 431, 500, 503}),
         ("delete", {202, 400, 401, 403, 404, 408, 409, 412, 422, 429, 431, 500, 503}),
         ("refer", {201, 400, 401, 403, 404, 408, 409, 422, 429, 431, 500, 503}),
         ("create", {201, 400, 401, 403, 404, 408, 409, 412, 413, 422, 429, 431, 500, 503}),

@@ -39,6 +39,13 @@ def test_who_waits_as_long_as_it_is_told_is_served() -> None:
     limiter.take("ann")
 
 
+def test_what_costs_nothing_can_be_counted_while_nobody_else_is() -> None:
+    limiter = RateLimiter(RateLimit(quota=3, window_s=60), HandClock())
+    for _ in range(2):
+        assert dict(limiter.take("ann", 0))[b"ratelimit"] == b'"default";r=3;t=0'
+    assert len(limiter) == 0
+
+
 def test_a_refused_request_costs_nothing() -> None:
     clock = HandClock()
     limiter = RateLimiter(RateLimit(quota=1, window_s=10), clock)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remuda.http.api import run_with_timeout
+from remuda.http.time_limit import run_with_timeout
 from remuda.kernel.errors import TimedOut
 
 

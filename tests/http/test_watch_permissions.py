@@ -167,6 +167,7 @@ async def test_many_streams_share_one_ticker_and_are_not_awake_together(world: W
             await reader.rest()
 
     try:
+        await world.clock.sleep(1)  # the store has tasks that end by themselves
         idle = len(asyncio.all_tasks())
         tasks = [asyncio.create_task(read()) for _ in range(32)]
         await world.clock.sleep(1)

@@ -209,17 +209,21 @@ def test_what_tells_credentials_apart_is_small_whatever_they_hold() -> None:
     assert all(len(repr(key)) < 1000 for key in keys)
 
 
-async def test_a_token_is_known_once_it_was_let_in_and_garbage_never(authentication: AuthenticatorEnvironment) -> None:
+async def test_m27_a_token_of_ours_is_genuine_before_its_first_use_and_what_is_not_signed_is_not(
+    authentication: AuthenticatorEnvironment,
+) -> None:
     token, _ = await authentication.log_in(await authentication.user("ann@example.com"))
-    shown, garbage = RequestCredentials(token=token), RequestCredentials(token="garbage")
-    assert not authentication.authenticator.knows(shown)
+    head, payload, signature = token.split(".")
+    forged = f"{head}.{payload}.{signature[::-1]}"
+    for shown, is_genuine in ((token, True), (forged, False), ("garbage", False)):
+        assert await authentication.authenticator.is_genuine(RequestCredentials(token=shown)) is is_genuine
     await authentication.let_in(token)
-    with pytest.raises(Unauthenticated):
-        await authentication.let_in("garbage")
-    assert authentication.authenticator.knows(shown)
+    for bad in (forged, "garbage"):
+        with pytest.raises(Unauthenticated):
+            await authentication.let_in(bad)
+        assert not await authentication.authenticator.is_genuine(RequestCredentials(token=bad))
     await authentication.user("ben@example.com")
-    assert authentication.authenticator.knows(shown), "though what it rests on may have changed"
-    assert not authentication.authenticator.knows(garbage)
+    assert await authentication.authenticator.is_genuine(RequestCredentials(token=token)), "whatever changed meanwhile"
 
 
 async def test_a_services_token_acts_for_whom_it_claims_to(authentication: AuthenticatorEnvironment) -> None:

@@ -24,8 +24,10 @@ class Identity:
         self.is_down, self.asked = False, 0
         self._clock = world.clock
 
-    async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
-        assert (method, url, headers, body) == ("GET", URL, {"Accept": "application/json"}, None)
+    async def __call__(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str
+    ) -> Fetched:
+        assert (method, url, headers, body, organization) == ("GET", URL, {"Accept": "application/json"}, None, "")
         self.asked += 1
         await self._clock.sleep(IDENTITY_TAKES_S)
         if self.is_down:

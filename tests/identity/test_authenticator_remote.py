@@ -85,12 +85,13 @@ async def test_a_service_whose_claim_makes_no_sense_is_refused_there_too(tmp_pat
 async def test_a_claim_that_counts_for_nothing_is_not_asked_about(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         token, _ = await there.environment.log_in(await there.environment.user("ann@example.com"))
-        assert not there.authenticator.knows(RequestCredentials(token=token))
+        assert await there.authenticator.is_genuine(RequestCredentials(token=token)), "by its signature, before any use"
+        assert not await there.authenticator.is_genuine(RequestCredentials(token=f"{token[:-9]}AAAAAAAAA"))
         for number in range(5):
             principal = await there.let_in(token, claim=claim(f"{number}"), impersonate=True)
             assert (principal.subject, principal.actor) == ("ann@example.com", "")
         assert there.asked["acl"] == 1
-        assert there.authenticator.knows(RequestCredentials(token=token))
+        assert await there.authenticator.is_genuine(RequestCredentials(token=token))
 
 
 async def test_a_token_that_is_revoked_is_refused_as_soon_as_the_feed_tells(tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ async def test_whoever_another_issuer_vouches_for_is_who_they_are_at_identity_it
         for token in (known, issuer.token("ann@example.com", **operator), issuer.token("eve@example.com", **operator)):
             assert await there.let_in(token) == await transport.let_in(token)
             assert await there.let_in(token, claim=claim("x"), impersonate=True) == await transport.let_in(token)
-            assert there.authenticator.knows(RequestCredentials(token=token))
+            assert await there.authenticator.is_genuine(RequestCredentials(token=token))
         carried = {"certificate": transport.certificate(COMPUTE), "claim": claim("x", organization=acme)}
         assert await there.let_in(known, **carried) == await transport.let_in(known, **carried)
         assert (await there.let_in(known)).issuer == ELSEWHERE
@@ -281,7 +282,7 @@ async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_
                 await transport.let_in(token)
             assert isinstance(rejection, Unauthenticated)
             assert rejection.message == at_identity.value.message
-            assert not there.authenticator.knows(RequestCredentials(token=token))
+            assert not await there.authenticator.is_genuine(RequestCredentials(token=token))
         assert (await there.let_in(good)).subject == "ann@example.com"
         await transport.remove(type(provider), provider.name)
         assert await there.rejection(good) is None

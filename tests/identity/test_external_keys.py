@@ -114,9 +114,9 @@ async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(
 ) -> None:
     may_answer, answer = asyncio.Event(), external_issuer.issuer.__call__
 
-    async def slow(*asked: Any) -> Fetched:
+    async def slow(*asked: Any, organization: str) -> Fetched:
         await may_answer.wait()
-        return await answer(*asked)
+        return await answer(*asked, organization=organization)
 
     await ready(external_issuer)
     await is_in(external_issuer)
@@ -133,9 +133,9 @@ async def test_keys_in_use_are_renewed_behind_the_back_of_those_who_use_them(
 async def test_who_gives_up_waiting_does_not_keep_others_from_the_keys(external_issuer: IssuerEnvironment) -> None:
     may_answer, answer = asyncio.Event(), external_issuer.issuer.__call__
 
-    async def slow(*asked: Any) -> Fetched:
+    async def slow(*asked: Any, organization: str) -> Fetched:
         await may_answer.wait()
-        return await answer(*asked)
+        return await answer(*asked, organization=organization)
 
     await ready(external_issuer)
     external_issuer.external._keys._fetch = slow

@@ -1,5 +1,6 @@
 """Failed authentications at identity: every kind counts against the address, and valid credentials still pass."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -71,6 +72,24 @@ async def test_m27_a_valid_credential_is_not_rejected_for_the_failures_of_others
     assert (await identity.client().post(TOKEN, form=form)).json["error"] == "authorization_pending"
     passport = {"grant_type": EXCHANGE, "subject_token": token, "subject_token_type": ACCESS_TOKEN}
     assert (await identity.client().post(TOKEN, form={**PUBLIC, **passport})).status == 200
+
+
+@options(failure_rate=FEW)
+async def test_m27_a_token_of_ours_waits_for_no_others_however_many_wait_at_its_address(
+    identity: IdentityEnvironment,
+) -> None:
+    token = await identity.log_in(ROOT)
+    while (await FAILURES["a bearer token"](identity)).status != 429:
+        pass
+    forged = [f"{token[:-8]}{number:08}" for number in range(600)]
+    waiting = [asyncio.create_task(identity.client(each).get("/api/v1/organizations")) for each in forged]
+    await identity.clock.sleep(0.1)
+    assert sum(not each.done() for each in waiting) >= 400
+    began = identity.clock.monotonic()
+    assert (await identity.client(token).get("/api/v1/organizations")).status == 200, "it was never seen before"
+    assert identity.clock.monotonic() == began
+    statuses = {reply.status for reply in await asyncio.gather(*waiting)}
+    assert statuses == {429}
 
 
 @options(failure_rate=FEW, rate=RateLimit(quota=10))

@@ -48,7 +48,7 @@ def fetching(*, reach: AddressPolicy = HERE, **more: float) -> Fetcher:
 async def test_an_answer_comes_back_and_nothing_compressed_is_asked_for() -> None:
     fetch = fetching()
     async with serving(plain) as (url, asked):
-        fetched = await fetch("POST", f"{url}/token", {"X-One": "1"}, b"a=b")
+        fetched = await fetch("POST", f"{url}/token", {"X-One": "1"}, b"a=b", organization="")
         assert (fetched.status, fetched.body) == (200, b"{}")
         head = asked[0].lower()
         assert head.startswith(b"post /token http/1.1\r\n")
@@ -56,14 +56,14 @@ async def test_an_answer_comes_back_and_nothing_compressed_is_asked_for() -> Non
         assert b"accept-encoding: identity\r\n" in head
 
 
-async def test_one_server_is_asked_a_few_times_at_once_and_others_meanwhile() -> None:
+async def test_an_organization_sends_a_few_requests_at_once_and_others_meanwhile() -> None:
     running, most, is_busy, may_answer = 0, 0, asyncio.Event(), asyncio.Event()
 
     async def slow(writer: asyncio.StreamWriter) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        if running == 4:
+        if running == 8:
             is_busy.set()
         await may_answer.wait()
         running -= 1
@@ -71,12 +71,12 @@ async def test_one_server_is_asked_a_few_times_at_once_and_others_meanwhile() ->
 
     fetch = fetching()
     async with serving(slow) as (busy, _), serving(plain) as (idle, _):
-        waiting = [asyncio.create_task(fetch("GET", busy, {}, None)) for _ in range(9)]
+        waiting = [asyncio.create_task(fetch("GET", busy, {}, None, organization="evil")) for _ in range(20)]
         await is_busy.wait()
-        assert (await fetch("GET", idle, {}, None)).status == 200
+        assert (await fetch("GET", idle, {}, None, organization="bank")).status == 200
         may_answer.set()
-        assert [each.status for each in await asyncio.gather(*waiting)] == [200] * 9
-        assert most == 4
+        assert [each.status for each in await asyncio.gather(*waiting)] == [200] * 20
+        assert most == 8
 
 
 async def test_a_redirect_is_not_followed() -> None:
@@ -85,7 +85,7 @@ async def test_a_redirect_is_not_followed() -> None:
 
     fetch = fetching()
     async with serving(elsewhere) as (url, asked):
-        assert (await fetch("GET", url, {}, None)).status == 302
+        assert (await fetch("GET", url, {}, None, organization="")).status == 302
         assert len(asked) == 1
 
 
@@ -98,8 +98,8 @@ async def test_an_answer_without_end_is_cut_off() -> None:
 
     fetch = fetching()
     async with serving(endless) as (url, _):
-        with pytest.raises(ServerUnreachable, match="exceeds 1048576 bytes"):
-            await fetch("GET", url, {}, None)
+        with pytest.raises(ServerUnreachable, match="exceeds 262144 bytes"):
+            await fetch("GET", url, {}, None, organization="")
 
 
 async def test_a_server_that_trickles_does_not_hold_us_for_ever() -> None:
@@ -113,7 +113,7 @@ async def test_a_server_that_trickles_does_not_hold_us_for_ever() -> None:
     fetch = fetching(time_s=0.2)
     async with serving(trickle) as (url, _):
         with pytest.raises(ServerUnreachable, match="takes too long"):
-            await fetch("GET", url, {}, None)
+            await fetch("GET", url, {}, None, organization="")
 
 
 async def test_a_server_that_is_not_there_or_speaks_nonsense_is_unreachable() -> None:
@@ -123,9 +123,9 @@ async def test_a_server_that_is_not_there_or_speaks_nonsense_is_unreachable() ->
     fetch = fetching()
     async with serving(nonsense) as (url, _):
         with pytest.raises(ServerUnreachable):
-            await fetch("GET", url, {}, None)
+            await fetch("GET", url, {}, None, organization="")
         with pytest.raises(ServerUnreachable):
-            await fetch("GET", "http://127.0.0.1:1/", {}, None)
+            await fetch("GET", "http://127.0.0.1:1/", {}, None, organization="")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ async def test_a_server_that_is_not_there_or_speaks_nonsense_is_unreachable() ->
 )
 async def test_without_tls_or_on_this_machine_nothing_is_asked(url: str) -> None:
     with pytest.raises(ServerUnreachable, match=r"https://|not on the public Internet|not a plain"):
-        await fetching(reach=AddressPolicy())("GET", url, {}, None)
+        await fetching(reach=AddressPolicy())("GET", url, {}, None, organization="")
 
 
 async def test_a_name_that_resolves_to_this_machine_is_not_asked() -> None:
@@ -160,7 +160,7 @@ async def test_a_name_that_resolves_to_this_machine_is_not_asked() -> None:
         port = url.rpartition(":")[2]
         fetch = Fetcher(GuardedFetcher(resolve=resolve))
         with pytest.raises(ServerUnreachable, match="not on the public Internet"):
-            await fetch("GET", f"https://idp.example.com:{port}/.well-known/openid-configuration", {}, None)
+            await fetch("GET", f"https://idp.example.com:{port}/keys", {}, None, organization="")
         assert not asked
 
 

@@ -7,12 +7,14 @@ depend on what listens there: an open port, a closed one, and one that does not 
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
 
 from remuda.identity.federation.provider_client import Fetcher, fetch_json, read_keys
+from remuda.identity.ports import FetchFor
 from remuda.kernel.errors import OAuthError
 from remuda.outbound.addresses import AddressPolicy, IpAddress, Resolver
 from remuda.outbound.fetch import GuardedFetcher
@@ -38,7 +40,7 @@ INSIDE = (
 )
 """Loopback, in the forms in which IPv6 writes it; private and shared networks; the metadata server of a cloud."""
 
-Request = Callable[[Fetcher, str], Awaitable[object]]
+Request = Callable[[FetchFor, str], Awaitable[object]]
 
 REQUESTS: dict[str, Request] = {
     "discovery": lambda fetch, base: fetch_json(fetch, "GET", f"{base}/.well-known/openid-configuration", dict),
@@ -96,7 +98,7 @@ def ports() -> Iterator[dict[str, int]]:
 async def told(request: str, fetch: Fetcher, base: str) -> tuple[str, str, int, str]:
     """Return everything that the organization is told of a refused request."""
     with pytest.raises(OAuthError) as raised:
-        await REQUESTS[request](fetch, base)
+        await REQUESTS[request](partial(fetch, organization=""), base)
     error = raised.value
     return error.code, error.error, error.status, error.message
 
@@ -143,5 +145,5 @@ async def test_the_recording_sees_a_connection() -> None:
     async with serving(saying(b"{}")) as server:
         with recording() as connected:
             fetch = Fetcher(GuardedFetcher(resolve=resolving(), reach=here))
-            assert await fetch_json(fetch, "GET", server.url(), dict) == {}
+            assert await fetch_json(partial(fetch, organization=""), "GET", server.url(), dict) == {}
         assert [address[0] for address in connected] == ["127.0.0.1"]

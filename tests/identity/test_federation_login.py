@@ -192,6 +192,11 @@ async def test_who_is_not_a_user_here_or_not_active_is_turned_away(
         pytest.param({"authorization_endpoint": "javascript:alert(1)"}, id="a script for a page"),
         pytest.param({"authorization_endpoint": "http://idp.test/authorize"}, id="a page without TLS"),
         pytest.param({"token_endpoint": 7}, id="no address"),
+        pytest.param({"authorization_endpoint": f"{IDP}/a\r\nSet-Cookie: a=b"}, id="another header"),
+        pytest.param({"authorization_endpoint": f"{IDP}/a#b"}, id="a fragment"),
+        pytest.param({"authorization_endpoint": f"{IDP}/ä"}, id="another alphabet"),
+        pytest.param({"authorization_endpoint": f"{IDP}/{'a' * 2048}"}, id="too long an address"),
+        pytest.param({"jwks_uri": f"{IDP}/{'a' * 2048}"}, id="too long an address of keys"),
     ],
 )
 @options(lambda about: {"provider": Provider(key=KEY, about=about)})

@@ -27,7 +27,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference"
 JO, PASSWORD = "jo@example.com", "correct horse battery staple"
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
-USUAL = {"GET": "R", "POST": "C", "PUT": "U", "DELETE": "D"}
+USUAL = {"GET": "R", "POST": "C", "PUT": "U", "PATCH": "U", "DELETE": "D"}
 PLACES = {
     "public": "no credentials",
     "authenticated": "any credentials",

@@ -65,7 +65,7 @@ async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
     )
 
 
-async def no_fetch(*_: Any) -> Fetched:
+async def no_fetch(*_: Any, organization: str) -> Fetched:  # noqa: ARG001  a Fetch
     raise AssertionError("nobody is asked")
 
 

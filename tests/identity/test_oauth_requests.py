@@ -140,14 +140,14 @@ async def test_the_documents_say_where_everything_is_and_only_what_is_true(oauth
     assert len(endpoints) == 8
     assert all(value.startswith(f"{ISSUER}/oauth2/v2/") for value in endpoints.values())
     assert openid["response_types_supported"] == ["code"]
-    assert openid["scopes_supported"] == ["openid", "email"]
+    assert openid["scopes_supported"] == ["openid", "email", "profile"]
     assert openid["id_token_signing_alg_values_supported"] == ["ES512"]
     await _assert_grants_are_known(oauth, openid["grant_types_supported"])
     resource = answer(await oauth.anybody.get("/.well-known/openid-protected-resource", host="evil.example.com"))
     assert resource == {
         "resource": ISSUER,
         "authorization_servers": [ISSUER],
-        "scopes_supported": ["openid", "email"],
+        "scopes_supported": ["openid", "email", "profile"],
         "bearer_methods_supported": ["header"],
     }
 

@@ -1,5 +1,7 @@
 """Quotas and allocations over HTTP: what clients of the reference rely on, and what we add to it."""
 
+import asyncio
+
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.schema import allocation_id
 from tests.kit.asgi.contract import Reply
@@ -125,7 +127,7 @@ async def test_a_quota_is_replaced_as_a_whole_and_never_below_what_is_used(quota
     path = f"{BASE}/quotas"
     reply = await client.put(path, limits(servers=5))
     assert reply.status == 403, "the first write is checked, too"
-    assert reply.json["error_description"] == "total servers allocation of 6 would exceed quota limit of 5"
+    assert reply.json["error_description"].startswith("quota of 5 servers is below the use of 6: set at least 6")
     reply = await client.put(path, limits(servers=20, gpus=0))
     assert reply.status == 200
     assert [each["kind"] for each in reply.json["quotas"]] == ["gpus", "servers"], "what was written"
@@ -133,7 +135,9 @@ async def test_a_quota_is_replaced_as_a_whole_and_never_below_what_is_used(quota
     assert (await quota(client))["free"] == 5
     reply = await client.put(path, limits(gpus=1))
     assert reply.status == 403, "a kind that is left out falls back to its default, which is checked"
-    assert reply.json["error_description"] == "total servers allocation of 15 would exceed quota limit of 10"
+    assert reply.json["error_description"] == (
+        "quota of 10 servers is below the use of 15: set at least 15, or delete something that uses it"
+    )
     assert (await client.put(path, limits(servers=15))).status == 200
     assert (await quota(client, "gpus"))["quantity"] == 40
 
@@ -254,7 +258,7 @@ async def test_projects_divide_what_their_organization_has(quotas: IdentityApi[Q
     assert (await quota(client, path=f"{other}/quotas"))["used"] == 7
     assert (await quota(client))["used"] == 10
     reply = await client.put(path, limits(servers=2))
-    expected = "total servers allocation of 3 would exceed project quota limit of 2"
+    expected = "project quota of 2 servers is below the use of 3: set at least 3, or delete something that uses it"
     assert (reply.status, reply.json["error_description"]) == (403, expected)
     assert (await client.put(path, limits(servers=50))).status == 200, "more than there is limits nothing"
     reply = await client.post(ROWS, asked("owner-3", servers=1))
@@ -262,3 +266,48 @@ async def test_projects_divide_what_their_organization_has(quotas: IdentityApi[Q
     assert (reply.status, reply.json["error_description"]) == (403, expected)
     assert (await client.put(path, limits())).status == 200
     assert (await quota(client, path=path))["quantity"] == 10
+
+
+async def test_a_patch_sets_and_unsets_the_limits_that_it_names_and_no_others(quotas: IdentityApi[Quotas]) -> None:
+    client = quotas.ask(SERVICE)
+    for path, inherited in ((f"{BASE}/quotas", 10), (f"{BASE}/projects/{PROJECT}/quotas", 10)):
+        assert (await client.put(path, limits(servers=9, gpus=8))).status == 200
+        reply = await client.send("PATCH", path, body=limits(servers=None, networks=3))
+        assert reply.status == 200
+        named = {each["kind"]: each["quantity"] for each in reply.json["quotas"]}
+        assert named == {"servers": inherited, "networks": 3}
+        everything = {each["kind"]: each["quantity"] for each in (await client.get(path)).json["quotas"]}
+        assert (everything["servers"], everything["networks"], everything["gpus"]) == (inherited, 3, 8)
+        stored = (await quotas.store.get(Quota, ORG)).spec
+        own = stored.quotas if path == f"{BASE}/quotas" else stored.projects[0].quotas
+        assert [(each.kind, each.quantity) for each in own] == [("gpus", 8), ("networks", 3)]
+        assert (await client.send("PATCH", path, body=limits())).status == 200
+        await client.send("PATCH", path, body=limits(networks=None, gpus=None))
+
+
+async def test_a_patch_is_rejected_as_a_whole(quotas: IdentityApi[Quotas]) -> None:
+    client, path = quotas.ask(SERVICE), f"{BASE}/quotas"
+    assert (await client.put(path, limits(gpus=8))).status == 200
+    seen = await client.get(path)
+    assert (await client.post(ROWS, asked(servers=3))).status == 201
+    twice = {"quotas": [{"kind": "gpus", "quantity": 1}, {"kind": "gpus", "quantity": None}]}
+    rejected = {
+        "quotas[0].kind is not a kind of quota: did you mean servers.": limits(server=None),
+        "quotas[1].quantity is negative: use zero or more.": limits(gpus=1, servers=-1),
+        "quotas has gpus twice: name each kind once.": twice,
+        "quota of 2 servers is below the use of 3: set at least 3, or delete something that uses it": limits(
+            gpus=1, servers=2
+        ),
+    }
+    for message, body in rejected.items():
+        reply = await client.send("PATCH", path, body=body)
+        assert (reply.status, reply.json["error_description"]) == (403 if "below" in message else 422, message)
+    stale = {"if-match": '"stale"'}
+    assert (await client.send("PATCH", path, body=limits(gpus=1), headers=stale)).status == 412
+    assert (await client.get(path)).headers["etag"] == seen.headers["etag"]
+    both = await asyncio.gather(
+        *[client.send("PATCH", path, body=limits(**{kind: 4})) for kind in ("gpus", "networks")]
+    )
+    assert [each.status for each in both] == [200, 200]
+    everything = {each["kind"]: each["quantity"] for each in (await client.get(path)).json["quotas"]}
+    assert (everything["gpus"], everything["networks"]) == (4, 4), "neither was lost"

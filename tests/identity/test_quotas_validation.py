@@ -16,7 +16,7 @@ from tests.kit.proofs.linearizability.quota_clients import Quotas
         (limits(servers=-1), "quotas[0].quantity is negative"),
         (limits(servers=2**53), "quotas[0].quantity is too large"),
         (limits(server=1), "quotas[0].kind is not a kind of quota: did you mean servers"),
-        (limits(unicorns=1), "quotas[0].kind is not a kind of quota"),
+        (limits(unicorns=1), "quotas[0].kind is not a kind of quota: the kinds are clusters, "),
         ({"quotas": [{"kind": "servers", "quantity": 1}] * 2}, "quotas has servers twice"),
     ],
 )

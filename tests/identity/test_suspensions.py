@@ -1,6 +1,7 @@
 """Persons whom a platform administrator suspends everywhere."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -136,8 +137,8 @@ def test_a_session_that_a_crash_left_is_ended_when_the_suspension_is_repeated_or
 def test_tokens_of_an_external_issuer_do_not_act_for_a_suspended_person(*, is_known: bool) -> None:
     issuers: list[Issuer] = []
 
-    async def fetch(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
-        return await issuers[0](method, url, headers, body)
+    async def fetch(*asked: Any, organization: str) -> Fetched:
+        return await issuers[0](*asked, organization=organization)
 
     async def scenario(identity: IdentityEnvironment) -> None:
         issuers.append(Issuer(identity.clock.now))

@@ -42,7 +42,7 @@ async def test_a_user_is_made_once_whatever_the_case_of_its_address(users_api: I
     made = told(await clerk.post(USERS, user("  Ann@Example.COM ", group)), 201)
     assert made["metadata"] | {"creationTime": ""} == {
         "id": membership_id(ORG, user_id("ann@example.com")),
-        "name": "undefined",
+        "name": "ann-at-example.com",
         "organizationId": ORG,
         "createdBy": "clerk@example.com",
         "creationTime": "",

@@ -8,7 +8,9 @@ from typing import TypeVar, cast
 import pytest
 
 from remuda.access.principal import Context
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.users.controller import GroupController
 from remuda.identity.users.memberships import Memberships, lock_and_change
 from remuda.identity.users.rules import Member, is_in, membership_of
@@ -85,7 +87,7 @@ async def test_nobody_comes_into_a_group_whose_roles_are_not_those_that_were_val
 ) -> None:
     told(await users_api.ask(CLERK).post(USERS, user("ann@example.com")), 201)
     changed, removed = await make_group(users_api.store, "one", READER), await make_group(users_api.store, "two")
-    joining = Memberships(users_api.store)
+    joining = Memberships(OrganizationReferences(users_api.store))
     for group in (changed, removed):  # its roles were others; or it was in there already, and nobody validated them
         with pytest.raises(Conflict):
             await joining.update(OPERATION, ANN, [group], granted_roles={changed: ()})
@@ -101,7 +103,7 @@ async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_ope
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     bob = told(await clerk.post(USERS, user("bob@example.com")), 201)["metadata"]["id"]
     confirmed, emptied, left = [await make_group(users_api.store, name) for name in ("a", "b", "c")]
-    joining, validated = Memberships(users_api.store), {confirmed: (), emptied: (), left: ()}
+    joining, validated = Memberships(OrganizationReferences(users_api.store)), {confirmed: (), emptied: (), left: ()}
     await open_operation(users_api)
     await joining.update(OPERATION, ANN, [confirmed, emptied, left], granted_roles=validated)
     told(await clerk.put(f"{GROUPS}/{confirmed}", crew(userIDs=[ANN.id, bob])), 200)
@@ -110,6 +112,21 @@ async def test_what_somebody_says_of_a_group_meanwhile_is_not_undone_with_an_ope
     await joining.restore(OPERATION, ANN)
     users = [(await users_api.store.get(Group, each)).spec.user_ids for each in (confirmed, emptied, left)]
     assert users == [(ANN.id, bob), (), ()]
+
+
+async def test_who_was_deleted_since_is_not_brought_back_with_an_operation_that_is_undone(
+    users_api: IdentityApi[UserServices],
+) -> None:
+    clerk = users_api.ask(CLERK)
+    group = await make_group(users_api.store, "crew")
+    told(await clerk.post(USERS, user("ann@example.com", group)), 201)
+    joining = Memberships(OrganizationReferences(users_api.store))
+    await open_operation(users_api)
+    await joining.update(OPERATION, ANN, [], granted_roles={})
+    told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
+    await joining.restore(OPERATION, ANN)
+    left = (await users_api.store.get(Group, group)).spec
+    assert (left.user_ids, left.subjects, left.member_changes) == ((), (), ())
 
 
 async def test_marks_are_forgotten_when_their_operations_are_closed(users_api: IdentityApi[UserServices]) -> None:
@@ -246,7 +263,8 @@ async def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away(
         told(await clerk.post(USERS, user("ann@example.com", group)), 201)
 
     await come()
-    told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)
+    membership = await users_api.store.get(OrganizationUser, ANN.id)
+    await users_api.store.delete(OrganizationUser, ANN.id, uid=membership.uid)  # and the process crashed
     late = GroupController(store=_Late(users_api.store, come))
     run = ReconcileContext(
         controller="",
@@ -281,7 +299,7 @@ async def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for(
     clerk = users_api.ask(CLERK)
     told(await clerk.post(USERS, user("ann@example.com")), 201)
     outsider = {"id": "ann@example.com", "issuer": "https://other.example.com"}
-    subjects = [{"id": "ann@example.com", "issuer": ""}, outsider]
+    subjects = [{"id": "ann@example.com", "issuer": LOCAL_ISSUER}, outsider]
     path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew(subjects=subjects)), 201)['metadata']['id']}"
     async with tidying(users_api) as tidied:
         told(await clerk.delete(f"{USERS}/{ANN.id}"), 200)

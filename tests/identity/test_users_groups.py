@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.kinds.users import Group
 from remuda.identity.rbac.roles import role_id
@@ -71,7 +72,7 @@ async def test_m27_a_group_reads_as_it_was_written_with_both_ways_to_name_its_us
     assert len(told(await admin.get(GROUPS, {"limit": "1"}), 200)) == 1
 
 
-@pytest.mark.parametrize("issuer", ["", OURS])
+@pytest.mark.parametrize("issuer", [LOCAL_ISSUER, OURS])
 async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(
     users_api: IdentityApi[UserServices], issuer: str
 ) -> None:
@@ -89,13 +90,35 @@ async def test_subjects_of_ours_are_users_and_others_are_kept_as_they_are(
     assert [each["spec"]["groupIDs"] for each in listed] == [[made["metadata"]["id"]]]
 
 
+@pytest.mark.parametrize("issuer", ["", " ", f"{OURS}/", "https://other.example.com"])
+async def test_a_subject_of_another_issuer_comes_back_as_it_was_written_and_is_no_member(
+    users_api: IdentityApi[UserServices], issuer: str
+) -> None:
+    clerk = users_api.ask(CLERK)
+    ann = await make_user(clerk, "ann@example.com")
+    outsiders = [{"id": name, "issuer": issuer, "email": "x"} for name in ("ann@example.com", " Not An Address")]
+    path = f"{GROUPS}/{told(await clerk.post(GROUPS, crew(subjects=outsiders)), 201)['metadata']['id']}"
+    written = told(await clerk.get(path), 200)["spec"]
+    assert (written["subjects"], written["userIDs"]) == (outsiders, [])
+    assert told(await clerk.get(f"{USERS}"), 200)[0]["spec"]["groupIDs"] == []
+    ours = {"id": "ann@example.com", "issuer": OURS, "email": "ann@example.com"}
+    told(await clerk.put(path, crew(subjects=[outsiders[1], ours, outsiders[0]])), 200)
+    both = told(await clerk.get(path), 200)["spec"]
+    assert (both["subjects"], both["userIDs"]) == ([outsiders[1], ours, outsiders[0]], [ann])
+    told(await clerk.delete(f"{USERS}/{ann}"), 200)
+    async with tidying(users_api) as tidied:
+        await tidied()
+    left = told(await clerk.get(path), 200)["spec"]
+    assert (left["subjects"], left["userIDs"]) == ([outsiders[1], outsiders[0]], [])
+
+
 async def test_what_was_read_can_be_written_back_and_both_ways_may_be_used_if_they_agree(
     users_api: IdentityApi[UserServices],
 ) -> None:
     clerk = users_api.ask(CLERK)
     ann, bob = await make_user(clerk, "ann@example.com"), await make_user(clerk, "bob@example.com")
     outsider = {"id": "x", "issuer": "https://other.example.com"}
-    subjects = [{"id": "ann@example.com", "issuer": ""}, outsider]
+    subjects = [{"id": "ann@example.com", "issuer": OURS}, outsider]
     made = told(await clerk.post(GROUPS, crew(subjects=subjects)), 201)
     path = f"{GROUPS}/{made['metadata']['id']}"
     reply = await clerk.put(path, made)
@@ -126,7 +149,7 @@ async def test_whoever_is_not_there_is_refused(users_api: IdentityApi[UserServic
         f"service account ID {NOWHERE} does not exist": crew(accounts=(NOWHERE,)),
         f"service account ID {robby} does not exist": crew(accounts=(robby,)),
         "subject eve@example.com does not exist": crew(subjects=[{"id": "eve@example.com", "issuer": OURS}]),
-        "subject address invalid": crew(subjects=[{"id": "eve", "issuer": ""}]),
+        "subject address invalid": crew(subjects=[{"id": "eve", "issuer": OURS}]),
         f"role ID {NOWHERE} does not exist": crew(NOWHERE),
     }
     for sentence, body in refused.items():

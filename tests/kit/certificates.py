@@ -66,11 +66,32 @@ class Authority:
         ends: datetime = _END,
         extensions: Sequence[Extension] = (),
         key: str = "holder",
+        serial: int = 7,
     ) -> Issued:
         """Return a certificate with these common names."""
-        certificate = _signed(names, key, issuer=self.own, begins=begins, ends=ends, extensions=extensions)
+        certificate = _signed(
+            names, key, issuer=self.own, begins=begins, ends=ends, extensions=extensions, serial=serial
+        )
         above = () if self.is_root else (self.own.certificate, *self.own.chain)
         return Issued(certificate, _key(key), above)
+
+    def revocation_list(
+        self,
+        *serials: int,
+        begins: datetime = _BEGIN,
+        ends: datetime | None = _END,
+        extensions: Sequence[Extension] = (),
+    ) -> str:
+        """Return the list of revoked certificates, as PEM."""
+        builder = x509.CertificateRevocationListBuilder().issuer_name(self.own.certificate.subject).last_update(begins)
+        if ends is not None:
+            builder = builder.next_update(ends)
+        for serial in serials:
+            revoked = x509.RevokedCertificateBuilder(serial_number=serial, revocation_date=begins).build()
+            builder = builder.add_revoked_certificate(revoked)
+        for extension, is_critical in extensions:
+            builder = builder.add_extension(extension, critical=is_critical)
+        return builder.sign(self.own.key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
     def subordinate(self, name: str, *, extensions: Sequence[Extension] = (), **constraints: Any) -> "Authority":
         """Return an authority below this one."""
@@ -86,6 +107,7 @@ def _signed(
     begins: datetime = _BEGIN,
     ends: datetime = _END,
     extensions: Sequence[Extension] = (),
+    serial: int = 7,
 ) -> x509.Certificate:
     """Return a certificate that the issuer signs or, without one, its own key."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names])
@@ -93,7 +115,7 @@ def _signed(
         subject_name=subject,
         issuer_name=subject if issuer is None else issuer.certificate.subject,
         public_key=_key(key).public_key(),
-        serial_number=7,
+        serial_number=serial,
         not_valid_before=begins,
         not_valid_after=ends,
     )
@@ -107,6 +129,13 @@ def authority(name: str = "authority", *, path_length: int | None = None) -> Aut
     """Return a root; the one without a name is that of the services."""
     basic: Extension = (x509.BasicConstraints(ca=True, path_length=path_length), True)
     return Authority(Issued(_signed([name], name, extensions=[basic]), _key(name)))
+
+
+def namesake(other: Authority) -> Authority:
+    """Return a root that has the name of another, and a key of its own."""
+    basic: Extension = (x509.BasicConstraints(ca=True, path_length=None), True)
+    names = [str(each.value) for each in other.own.certificate.subject]
+    return Authority(Issued(_signed(names, "namesake", extensions=[basic]), _key("namesake")))
 
 
 def version_1(issued: Issued, issuer: Authority) -> Issued:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from remuda.store.contract import Dependency, Event, Page, Referrer, Store, View
+from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, Store, View
 from remuda.store.logs import Log, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 
@@ -80,6 +80,9 @@ class Passing:
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self.inner.change_counter(dependencies)
+
+    def recent_changes(self, kind: type[ResourceT], since: Mark | None = None) -> RecentChanges[ResourceT]:
+        return self.inner.recent_changes(kind, since)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         self.before_read()

@@ -98,7 +98,7 @@ async def serving(respond: Respond) -> AsyncIterator[str]:
 def look_up(respond: Respond, name: str = NAME, *, time_s: float = 20.0) -> list[str]:
     async def run() -> list[str]:
         async with serving(respond) as address:
-            return list(await TxtResolver([address], time_s=time_s)(name))
+            return list(await TxtResolver([address], time_s=time_s)(name, organization="acme"))
 
     return asyncio.run(run())
 
@@ -147,7 +147,33 @@ def test_a_server_that_is_not_there_is_not_taken_for_absence() -> None:
 
     async def run() -> None:
         with pytest.raises(Unavailable):
-            await TxtResolver([f"127.0.0.1:{port}"], time_s=0.3)(NAME)
+            await TxtResolver([f"127.0.0.1:{port}"], time_s=0.3)(NAME, organization="acme")
+
+    asyncio.run(run())
+
+
+def test_m27_silent_domains_of_one_organization_leave_the_lookups_of_others_served() -> None:
+    asked, answer, is_asked = set[str](), zone({NAME: ["here"]}), asyncio.Event()
+
+    def respond(query: dns.message.Message) -> bytes | None:
+        name = query.question[0].name.to_text()
+        if not name.endswith("evil.example."):
+            return answer(query)
+        asked.add(name)
+        is_asked.set()
+        return None
+
+    async def run() -> None:
+        async with serving(respond) as address:
+            resolver = TxtResolver([address], time_s=20.0)
+            names = [f"{number}.evil.example" for number in range(40)]
+            silent = [asyncio.create_task(resolver(name, organization="evil")) for name in names]
+            await is_asked.wait()
+            assert await resolver(NAME, organization="acme") == ["here"]
+            assert len(asked) <= 2
+            for each in silent:
+                each.cancel()
+            await asyncio.wait(silent)
 
     asyncio.run(run())
 

@@ -76,7 +76,7 @@ READS = [
     Asked("security_groups", "find_group", (HANDLE,)),
     Asked("ports", "find_port", (HANDLE,)),
     Asked("servers", "find_server", (HANDLE,)),
-    Asked("consoles", "open_console", (HANDLE,)),
+    Asked("consoles", "open_console", (HANDLE,), (("viewer", "ann"),)),
     Asked("consoles", "console_output", (HANDLE,), (("lines", 5),)),
     Asked("load_balancers", "find_balancer", (HANDLE,)),
     Asked("file_storages", "storage_classes"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kit.certificates import Issued
-from tools.proxy_programs import environment, find
+from tools.debian_programs import environment, find
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

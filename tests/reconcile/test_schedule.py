@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.reconcile.queue import KeyedHeap
+from remuda.reconcile.queue import FairHeap, Item, KeyedHeap
 
 keys = st.sampled_from("abcdef")
 moves = st.lists(
@@ -51,8 +51,9 @@ def test_what_is_moved_for_ever_does_not_make_it_grow() -> None:
 
 
 def test_the_one_that_has_been_here_longest_is_known_although_it_was_moved() -> None:
-    schedule: KeyedHeap[str] = KeyedHeap()
-    schedule.put("first", 5, "first")
-    schedule.put("second", 1, "second")
-    schedule.put("first", 9, "first, moved")
-    assert schedule.oldest() == "first, moved"
+    heap = FairHeap()
+    heap.put("first", "a", Item(5, 0, "event", was_idle=True))
+    heap.put("second", "b", Item(1, 1, "event", was_idle=True))
+    moved = Item(9, 0, "event", was_idle=True)
+    heap.put("first", "a", moved)
+    assert heap.oldest() is moved

@@ -56,7 +56,7 @@ class Ear:
         self.beginnings += 1
         self._watches.set()
 
-    def _add(self, key: str, cause: Cause, _: Rank) -> None:
+    def _add(self, key: str, cause: Cause, _rank: Rank, _after_s: float) -> None:
         self.heard.append((key, cause))
 
     async def listen(self) -> None:

@@ -28,7 +28,7 @@ ACTIONS = {
         "start",
         "stop",
     },
-    "compute": {"consolesession", "reboot", "resume", "snapshot", "sshkey", "start", "stop"},
+    "compute": {"consolesession", "reboot", "rebuild", "resume", "snapshot", "sshkey", "start", "stop"},
 }
 
 

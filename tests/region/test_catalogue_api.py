@@ -290,7 +290,7 @@ async def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in(region_ca
     assert reply.json == {
         "resource": "https://region.example.com",
         "authorization_servers": ["https://identity.example.com"],
-        "scopes_supported": ["openid", "email"],
+        "scopes_supported": ["openid", "email", "profile"],
         "bearer_methods_supported": ["header"],
     }
 

@@ -1,10 +1,16 @@
 """The screens of simulated servers, as a browser sees them in the process that runs the cloud."""
 
 import base64
+from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
-from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
+from msgspec.structs import replace
+
+from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, Screens, screens_api
 from remuda.http.server.health import Mounted, Mounts
+from remuda.identity.kinds.users import ServiceAccount, ServiceAccountSpec, Suspension, User, UserSpec, user_id
+from remuda.identity.lookups import was_suspended_since
+from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply, contract_of
 from tests.kit.asgi.validating import Validated
@@ -12,7 +18,7 @@ from tests.kit.environment import options
 from tests.kit.identity.environment import expect
 from tests.kit.region.environment import RegionEnvironment
 
-CLOUD = "sim-north"
+CLOUD, ANN = "sim-north", "ann@example.com"
 MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()
 
 
@@ -20,7 +26,11 @@ class Screen:
     """Somebody with a browser."""
 
     def __init__(self, region: RegionEnvironment) -> None:
-        app = screens_api(region.app, {CLOUD: region.north.consoles}, url="https://cloud.example.com")
+        screens = Screens(
+            consoles={CLOUD: region.north.consoles},
+            was_suspended=partial(was_suspended_since, region.app.ports.store),
+        )
+        app = screens_api(region.app, screens, url="https://cloud.example.com")
         validated = Validated(app, contract_of(CONSOLES))
         self._client = Client(app=Mounts([Mounted(CONSOLES_PREFIX, CONSOLES, validated)], validated))
 
@@ -33,7 +43,7 @@ class Screen:
 
 async def opened(region: RegionEnvironment, server: str) -> str:
     """Return the address of a server's console."""
-    client = region.service("unikorn-compute", actor="ann@example.com")
+    client = region.service("unikorn-compute", actor=ANN)
     return str(expect(await client.get(f"/api/v2/servers/{server}/consolesessions"), 200)["url"])
 
 
@@ -100,3 +110,32 @@ async def test_the_address_of_a_server_that_is_gone_is_not_there(region: RegionE
     assert (await region.root.delete(f"/api/v2/servers/{server}")).status == 202
     await region.until_gone(f"/api/v2/servers/{server}")
     assert (await screen.see(url)).status == 404
+
+
+@options(is_instant=True)
+async def test_m27_a_console_ends_with_the_suspension_of_who_opened_it_and_does_not_come_back(
+    region: RegionEnvironment,
+) -> None:
+    screen, store, server = Screen(region), region.app.ports.store, await running(region)
+    url = await opened(region, server)
+    assert "ann" not in url
+    await region.clock.sleep(1)
+    spec = UserSpec(subject=ANN, suspension=Suspension(since=region.clock.now()))
+    ann = await store.create(User(metadata=Metadata(name=user_id(ANN)), spec=spec))
+    assert (await screen.see(url)).status == 404
+    assert (await screen.see(await opened(region, server))).status == 404
+    resumed = replace(ann, spec=replace(ann.spec, suspension=None, resumed=region.clock.now()))
+    await store.update(resumed)
+    assert (await screen.see(url)).status == 404, "it does not come back"
+    await region.clock.sleep(1)
+    assert (await screen.see(await opened(region, server))).status == 200
+
+
+async def test_m27_a_console_ends_with_the_deletion_of_the_service_account_that_opened_it(
+    region: RegionEnvironment,
+) -> None:
+    store, now = region.app.ports.store, region.clock.now()
+    name, gone = "ac0e7a3e-51a5-4f3e-8d57-0c1ad2f0a001", "ac0e7a3e-51a5-4f3e-8d57-0c1ad2f0a002"
+    await store.create(ServiceAccount(metadata=Metadata(name=name), spec=ServiceAccountSpec()))
+    assert not await was_suspended_since(store, name, now)
+    assert await was_suspended_since(store, gone, now)

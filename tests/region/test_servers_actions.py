@@ -80,9 +80,9 @@ class Dumb:
 
     seen: CloudConsoles
 
-    async def open_console(self, handle: Handle) -> str:
+    async def open_console(self, handle: Handle, *, viewer: str = "") -> str:
         """Show a screen."""
-        return await self.seen.open_console(handle)
+        return await self.seen.open_console(handle, viewer=viewer)
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
         """Show nothing of it."""

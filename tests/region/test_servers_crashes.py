@@ -50,6 +50,11 @@ async def rebuild(region_servers: ServersEnvironment, network: str) -> Reply:
     return await region_servers.servers.ask(TENANT).put(path, update(imageId=DEBIAN), idempotency_key="rebuild")
 
 
+async def rebuild_again(region_servers: ServersEnvironment, network: str) -> Reply:
+    path = await _path(region_servers, network)
+    return await region_servers.servers.ask(TENANT).put(path, update(rebuilds=1), idempotency_key="rebuild")
+
+
 async def delete(region_servers: ServersEnvironment, network: str) -> Reply:
     return await region_servers.servers.ask(TENANT).delete(
         await _path(region_servers, network), idempotency_key="delete"
@@ -134,7 +139,8 @@ async def _check_there(region_servers: ServersEnvironment, network: str, deed: D
     assert server.status.replacement == ReplacementStatus(started=number, completed=number)
     assert (server.status.rebuild, server.status.applied_image_id) == (None, server.spec.image.id)
     assert (await region_servers.read(server.name))["metadata"]["provisioningStatus"] == "provisioned"
-    if deed is rebuild:
+    assert server.status.applied_rebuilds == server.spec.rebuilds == made.rebuilds == int(deed is rebuild_again)
+    if deed in {rebuild, rebuild_again}:
         assert region_servers.world.faults.counts["cloud.error.rebuild_server"].asked == 1, (
             "the new disk is not lost too"
         )
@@ -148,7 +154,7 @@ async def _check_gone(region_servers: ServersEnvironment, network: str, deed: De
 
 
 @pytest.mark.parametrize("keep", ["none", "all"])
-@pytest.mark.parametrize(("deed", "least"), [(make, 5), (replace, 4), (rebuild, 4), (delete, 3)])
+@pytest.mark.parametrize(("deed", "least"), [(make, 5), (replace, 4), (rebuild, 4), (rebuild_again, 4), (delete, 3)])
 def test_a_loss_of_power_at_any_write_loses_nothing_and_doubles_nothing(deed: Deed, least: int, keep: Keep) -> None:
     syncs = next(sync for sync in count(1) if not lose_power(deed, sync, keep)) - 1
     assert syncs >= least

@@ -177,7 +177,7 @@ async def _failed(region_servers: ServersEnvironment) -> str:
     assert (await region_servers.read(server))["metadata"]["provisioningStatus"] == "error"
     assert (await region_servers.read(server))["metadata"]["healthStatus"] == "error"
     available = await region_servers.available(server)
-    assert available.message == "the rebuild failed: select another image or replace the server"
+    assert available.message == "the rebuild failed: rebuild it again or select another image"
     assert (await region_servers.stored(server)).status.rebuild == Rebuild(target_image_id=DEBIAN, state="Failed")
     await region_servers.confirm_absence()
     return server

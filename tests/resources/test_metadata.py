@@ -3,14 +3,17 @@
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.kernel.conditions import Condition
 from remuda.resources.conventions import (
     CREATOR,
+    CREATOR_NAME,
     DESCRIPTION,
     MODIFIED,
     MODIFIER,
+    MODIFIER_NAME,
     NAME,
     ORGANIZATION,
     PAYING_CREATOR,
@@ -45,10 +48,27 @@ def test_what_is_no_id_is_no_label(said: str | None) -> None:
 
 def test_who_pays_stays_whoever_changes_it() -> None:
     made = new_metadata("x", REQUESTED, Principal(subject="ann", type="user", organization=ACME), labels={})
-    changed = changed_metadata(made, MetadataWrite(name="bolt"), "ben", datetime(2026, 1, 1, tzinfo=UTC))
+    ben = Principal(subject="ben", type="user", organization="other")
+    changed = changed_metadata(made, MetadataWrite(name="bolt"), ben, datetime(2026, 1, 1, tzinfo=UTC))
     assert changed.labels == {NAME: "bolt", PAYING_ORGANIZATION: ACME}
     assert (changed.annotations[CREATOR], changed.annotations[PAYING_CREATOR]) == ("ann", "ann")
     assert changed.annotations[MODIFIER] == "ben"
+
+
+def test_a_service_account_is_named_as_it_was_and_its_name_goes_with_the_next_change() -> None:
+    robot = Principal(subject=BLUE, type="service", display_name="scripts")
+    service = Principal(subject="compute", type="system", actor=BLUE, display_name="scripts")
+    made = new_metadata("x", REQUESTED, robot, labels={})
+    assert (made.annotations[CREATOR], made.annotations[CREATOR_NAME]) == (BLUE, "scripts")
+    assert CREATOR_NAME not in new_metadata("x", REQUESTED, service, labels={}).annotations, "of another subject"
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    renamed = changed_metadata(made, REQUESTED, replace(robot, display_name="deployment"), now)
+    assert (renamed.annotations[CREATOR_NAME], renamed.annotations[MODIFIER_NAME]) == ("scripts", "deployment")
+    shown = read_metadata(replace(renamed, creation_timestamp=now))
+    assert (shown.created_by, shown.created_by_name, shown.modified_by_name) == (BLUE, "scripts", "deployment")
+    by_person = changed_metadata(renamed, REQUESTED, Principal(subject="ann", type="user"), now)
+    assert by_person.annotations[MODIFIER] == "ann"
+    assert MODIFIER_NAME not in by_person.annotations
 
 
 def _read(generation: int, said_of: int | None, *, is_deleting: bool = False) -> tuple[str, Detail | None]:

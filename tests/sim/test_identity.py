@@ -59,22 +59,14 @@ EXPECTED = {
 """What customers have to be told at least once for this to be a test."""
 RARE = {"GET 302", "GET 404", "POST 403"}
 """What they have to be told, too, if it is long enough."""
-_FACTORS = {"show_factors", "add_factor", "enrol_factor", "complete_enrolment", "verify_factor", "remove_factor"}
-_LOGIN_STEPS = {"replace_password", "proceed_with_login", "show_invitations", "decide_invitations"}
-_DOMAINS = {"get_domain", "approve_domain", "withdraw_domain_approval"}
-_OPERATORS = {"create_suspension", "delete_suspension", "list_suspensions", "create_operator_password_link"}
 ELSEWHERE = {
-    "complete_login",
-    *_FACTORS,
-    "replace_recovery_codes",
-    "reset_second_factors",
-    *_LOGIN_STEPS,
-    *_DOMAINS,
-    *_OPERATORS,
+    *("complete_login", "add_factor", "remove_factor", "replace_recovery_codes", "show_factors"),
+    *("replace_password", "proceed_with_login", "create_operator_password_link"),
+    *("change_quotas", "change_project_quotas"),
 }
-"""Operations that no customer uses here: there is no provider to come back from, and customers have neither second
-factors nor proven domains nor invitations. `test_factors_login.py`, `test_domain_proofs.py`, `test_consent.py` and
-`test_suspensions.py` use them."""
+"""Operations that no customer uses here: there is no provider to come back from, no first password and no other
+address; nobody visits the page of second factors, and whoever changes quotas sets all of them. The tests of the login
+pages, of operators' passwords and of the quotas use them."""
 JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(seconds=40))
 OFF = (timedelta(minutes=20), timedelta(hours=3), timedelta(days=1), timedelta(days=3), timedelta(days=12))
 """For how long the machine may stand still, switched off."""

@@ -5,7 +5,7 @@ Each returns nothing or raises Forbidden with a message that names the missing p
 
 from collections.abc import Awaitable, Callable
 
-from remuda.access.principal import OrganizationAccess, Permission, Principal
+from remuda.access.principal import EVERYWHERE, OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
 
 ProjectExists = Callable[[str, str], Awaitable[bool]]
@@ -19,7 +19,8 @@ _NO_FACTOR = "a second factor is required here: log in again with one, or set on
 
 def require_everywhere(principal: Principal, permission: Permission) -> None:
     if permission not in principal.access.everywhere:
-        raise _out_of_reach(principal, permission, "no global-scope permissions are granted to this principal")
+        why = "no global-scope permissions are granted to this principal"
+        raise _out_of_reach(principal, permission, _NO_FACTOR if EVERYWHERE in principal.closed else why)
 
 
 def require_somewhere(principal: Principal, permission: Permission) -> None:
@@ -86,7 +87,7 @@ def require_for_object(
 
     A member whose login lacked the second factor that the organization requires is told so.
     """
-    if organization not in principal.closed and not _knows_organization(principal, permission, organization):
+    if not _is_closed(principal, organization) and not _knows_organization(principal, permission, organization):
         raise NotFound(kind, name)
     require_in_project(principal, permission, organization, project)
 
@@ -104,7 +105,12 @@ def _knows_organization(principal: Principal, permission: Permission, organizati
 
 
 def _no_organization(principal: Principal, permission: Permission, organization: str) -> Forbidden:
-    return _out_of_reach(principal, permission, _NO_FACTOR if organization in principal.closed else _NO_ORGANIZATION)
+    return _out_of_reach(principal, permission, _NO_FACTOR if _is_closed(principal, organization) else _NO_ORGANIZATION)
+
+
+def _is_closed(principal: Principal, organization: str) -> bool:
+    """Tell whether the login lacked the second factor that the permissions of its user need in this organization."""
+    return organization in principal.closed or EVERYWHERE in principal.closed
 
 
 def _out_of_reach(principal: Principal, permission: Permission, why: str) -> Forbidden:

@@ -41,6 +41,10 @@ class AccessList:
     organizations: Mapping[str, OrganizationAccess] = field(default_factory=dict)
 
 
+EVERYWHERE = "*"
+"""Stands among closed organizations for the global permissions of the subject, which need a second factor."""
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The caller. A struct, because every request creates several slightly different ones."""
 
@@ -50,13 +54,21 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     access: AccessList = AccessList()
     actor: str = ""
     """The user on whose behalf it is done and who is audited, if that is not the subject."""
+    display_name: str = ""
+    """The name of the audited service account, as it was when it was authenticated; empty for all whose id is a name.
+
+    It is only shown. Decisions compare ids.
+    """
     organization: str | None = None
     """The organization that pays, if it is known before the request is read."""
     project: str | None = None
     """The project that pays, if it is known before the request is read."""
     organizations: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
-    """Organizations of the subject in which it has no permissions because its login lacked a second factor."""
+    """Organizations of the subject in which it has no permissions because its login lacked a second factor.
+
+    `EVERYWHERE` is among them if it lacks its global permissions for that reason.
+    """
     service: str | None = None
     """The service that acts on behalf of another caller, or the local operator that impersonates a user."""
     expires: datetime | None = None
@@ -147,10 +159,19 @@ class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def principal(self) -> Principal:
+        return self.named("")
+
+    def named(self, display_name: str) -> Principal:
+        """Return the principal with its display name.
+
+        The name is stored beside the input of an operation, not in it: a repeated request is recognized by an equal
+        input, and an account can be renamed in between.
+        """
         return Principal(
             subject=self.subject,
             type=self.type,
             actor=self.actor,
+            display_name=display_name,
             organization=self.organization,
             project=self.project,
             service=self.service,

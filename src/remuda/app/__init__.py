@@ -6,9 +6,10 @@ compute.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 
-from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, open_providers, screens_api
+from remuda.app.key_watch import watching_keys
+from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, Screens, open_providers, screens_api
 from remuda.app.services import (
     ServiceMetrics,
     StartMessages,
@@ -31,11 +32,13 @@ from remuda.config.settings import (
     region_settings,
 )
 from remuda.http.cors import Cors
-from remuda.http.routes import Table
+from remuda.http.merged_document import Published
 from remuda.http.server.health import PROCESS, Mounted
+from remuda.http.server.log import LogSettings
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.login.redirect import ACCOUNT
+from remuda.identity.lookups import was_suspended_since
 from remuda.operations.kinds import OPERATION
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
@@ -63,15 +66,6 @@ REGION_PREFIX = "/region"
 COMPUTE_PREFIX = "/compute"
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A route table and its mount point."""
-
-    prefix: str
-    """Such as `/compute`; empty for the root."""
-    table: Table
-
-
 def registry(limits: ObjectLimits | None = None) -> Registry:
     """Return the kinds of all services. Commands that repair a store need no limits of their numbers of objects."""
     return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, DELETION_GUARD], limits=limits)
@@ -87,7 +81,7 @@ def tables() -> Mapping[str, Published]:
     }
 
 
-def settings(configuration: Configuration) -> Settings:
+def settings(configuration: Configuration, log: LogSettings) -> Settings:
     server = configuration.server
     limits, cors = connection_limits(server), Cors(server.cors_origins)
     return Settings(
@@ -98,10 +92,13 @@ def settings(configuration: Configuration) -> Settings:
         is_https=server.public_url.startswith("https:"),
         client_authorities=client_authorities(server),
         client_ca_file=server.client_ca_file,
+        client_crl_file=server.client_crl_file,
         connection_limits=limits,
         watches=server.watches,
+        history_limit=server.history_limit,
         cors=cors,
-        metrics=metrics_settings(configuration.metrics),
+        metrics=metrics_settings(configuration.metrics, server),
+        log=log,
     )
 
 
@@ -118,6 +115,7 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
         async with (
             audit_file(process, configuration.audit.file),
             open_providers(process, of_region.regions, offered, url=url) as providers,
+            watching_keys(process),
             run_identity(
                 process,
                 configuration,
@@ -132,11 +130,12 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
                 process, server, compute_settings(configuration, url=url), metrics, identity=identity, region=region
             ) as compute,
         ):
+            screens = Screens(consoles=providers.consoles, was_suspended=partial(was_suspended_since, process.store))
             mounted = [
                 Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
                 Mounted(REGION_PREFIX, REGION, region.api),
                 Mounted(COMPUTE_PREFIX, COMPUTE, compute.api),
-                Mounted(CONSOLES_PREFIX, CONSOLES, screens_api(region, providers.screens, url=url)),
+                Mounted(CONSOLES_PREFIX, CONSOLES, screens_api(region, screens, url=url)),
             ]
             account = IDENTITY_PREFIX + ACCOUNT
             yield ProcessServices(

@@ -1,10 +1,12 @@
 """Rotation of the sealing keys of a data directory.
 
 A rotation creates a key that seals from now on, seals everything that is stored with it, and removes the earlier keys
-that nothing needs any more. It needs the store for itself, since a running process seals with the keys that it read at
-its start. It can be interrupted at any point: the new key is written before anything is sealed with it, every object is
-sealed again by itself, and a key is removed only after the files were searched for its seals. The next rotation then
-completes the interrupted one before anything else.
+that nothing needs any more. While a process runs, the process seals (`app.key_watch`), and the rotation waits for it.
+Otherwise the rotation has the store for itself, and removes what the history of the store keeps as well.
+
+It can be interrupted at any point: the new key is written before anything is sealed with it, every object is sealed
+again by itself, and a key is removed only after the files were searched for its seals. The next rotation then completes
+the interrupted one before anything else; so does the next start of a process.
 
 Clients keep sealed texts, too: browsers the known-browser cookie, for 180 days, and others the tokens of pages. An
 earlier key opens these for as long, unless it is removed by hand.
@@ -14,10 +16,9 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from remuda.app import registry
-from remuda.datadir import DataDirectory
+from remuda.datadir import DataDirectory, ResealRecord
 from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, StoreLocked, Unusable
@@ -34,6 +35,12 @@ from remuda.store.reseal import reseal
 from remuda.store.sqlite.file import take_lock
 from remuda.store.sqlite.seals import drop_history, drop_remains, keys_of_seals
 from remuda.store.sqlite.store import SqlitePorts, open_store
+
+_POLL_S = 0.2
+_AFTER_HISTORY = (
+    "wait until the history of the store no longer has them (30 minutes after a rotation), "
+    "or stop the process and run remuda keys rotate"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Rotation:
     current: SealingKey
     is_new: bool
     """Whether the key was created now, rather than by a rotation that was interrupted."""
+    is_beside_process: bool
+    """Whether a running process has sealed everything; the history of its store keeps earlier seals for a while."""
     resealed: int
     removed: tuple[str, ...]
     previous: tuple[str, ...]
@@ -81,27 +90,55 @@ def key_uses(data: DataDirectory) -> list[KeyUse]:
 
 
 async def rotate(data: DataDirectory, clock: Clock, randomness: Randomness) -> Rotation:
-    """Seal everything with a new key, or complete the rotation that was interrupted. Raise Unusable if one runs."""
-    is_new = _begin(data, clock, randomness)
-    resealed = await _reseal(data, clock)
-    if not is_new and not resealed:  # what an earlier key has sealed is only in logs, which are not rewritten
-        is_new = _create(data, clock, randomness)
-        resealed = await _reseal(data, clock)
+    """Seal everything with a new key, or complete the rotation that was interrupted."""
+    is_running = _is_running(data)
+    if is_running:
+        is_new, resealed = await _rotate_beside_process(data, clock, randomness)
+    else:
+        is_new, resealed = await _rotate_alone(data, clock, randomness)
     keyring = load_keyring(data.keys)
     obsolete = {use.key.id for use in key_uses(data) if not use.is_needed(clock.now())}
     left = remove_previous_keys(data.keys, obsolete) if obsolete else keyring
     return Rotation(
         current=keyring.current,
         is_new=is_new,
+        is_beside_process=is_running,
         resealed=resealed,
         removed=tuple(sorted(obsolete)),
         previous=tuple(key.id for key in left.previous),
     )
 
 
+async def _rotate_alone(data: DataDirectory, clock: Clock, randomness: Randomness) -> tuple[bool, int]:
+    """Return whether a key was created, and the number of objects that were sealed again."""
+    is_new = _begin(data, clock, randomness)
+    resealed = await _reseal(data, clock)
+    if not is_new and not resealed:  # what an earlier key has sealed is only in logs, which are not rewritten
+        is_new = _create(data, clock, randomness)
+        resealed = await _reseal(data, clock)
+    return is_new, resealed
+
+
+async def _rotate_beside_process(data: DataDirectory, clock: Clock, randomness: Randomness) -> tuple[bool, int]:
+    """Create a key unless a rotation is under way, and wait until the process has sealed everything with it.
+
+    If the process ends before, complete the rotation without it.
+    """
+    keyring = load_keyring(data.keys)
+    is_new = not keyring.previous or data.resealed().key == keyring.current.id
+    current = rotate_keyring_file(data.keys, randomness, now=clock.now()).current if is_new else keyring.current
+    while (done := data.resealed()).key != current.id:
+        if not _is_running(data):
+            return is_new, await _reseal(data, clock)
+        await clock.sleep(_POLL_S)
+    return is_new, done.resealed
+
+
 def remove(data: DataDirectory, key_id: str) -> Keyring:
     """Remove an earlier key at once, unless something that is stored needs it."""
-    _check_stopped(data)
+    current = load_keyring(data.keys).current.id
+    if _is_running(data) and data.resealed().key != current:
+        raise Unusable("The process has not sealed everything with the current key yet: run remuda keys rotate first.")
     found = {use.key.id: use for use in key_uses(data)}
     if key_id not in found:
         raise Invalid("KEY", f"{key_id} does not exist", remedy=f"use one of {', '.join(found)}")
@@ -110,14 +147,13 @@ def remove(data: DataDirectory, key_id: str) -> Keyring:
         raise Invalid("KEY", f"{key_id} is the current key", remedy="run remuda keys rotate first")
     if use.stored:
         problem = f"{key_id} has sealed {use.stored} stored texts, which could no longer be opened"
-        raise Invalid("KEY", problem, remedy="run remuda keys rotate first")
+        raise Invalid("KEY", problem, remedy=_AFTER_HISTORY if _is_running(data) else "run remuda keys rotate first")
     return remove_previous_keys(data.keys, {key_id})
 
 
 def _begin(data: DataDirectory, clock: Clock, randomness: Randomness) -> bool:
     """Create a key unless a rotation was interrupted, and return whether one was created."""
     current = load_keyring(data.keys).current.id
-    _check_stopped(data)
     return not set(_stored_seals(data)) - {current} and _create(data, clock, randomness)
 
 
@@ -132,7 +168,7 @@ def _create(data: DataDirectory, clock: Clock, randomness: Randomness) -> bool:
 
 async def _reseal(data: DataDirectory, clock: Clock) -> int:
     sealer = data.sealer()
-    resealed = sum(reseal_servers(cloud, sealer, clock) for cloud in _clouds(data))
+    resealed = sum(reseal_servers(cloud, sealer, clock) for cloud in data.cloud_files())
     try:
         store = open_store(data.store, registry(), sealer, ports=SqlitePorts(clock=clock))
     except StoreLocked:
@@ -142,22 +178,24 @@ async def _reseal(data: DataDirectory, clock: Clock) -> int:
     finally:
         await store.close()
     drop_history(data.store)
-    for cloud in _clouds(data):
+    for cloud in data.cloud_files():
         drop_remains(cloud)
+    data.record_reseal(ResealRecord(key=sealer.current_id, resealed=resealed))
     return resealed
 
 
 def _stored_seals(data: DataDirectory) -> Counter[str]:
-    files = [*([data.store] if data.store.exists() else []), *_clouds(data)]
+    files = [*([data.store] if data.store.exists() else []), *data.cloud_files()]
     return sum(map(keys_of_seals, files), Counter[str]())
 
 
-def _clouds(data: DataDirectory) -> list[Path]:
-    return sorted(data.clouds.glob("*.db"))
-
-
-def _check_stopped(data: DataDirectory) -> None:
-    os.close(_lock(data))
+def _is_running(data: DataDirectory) -> bool:
+    """Tell whether a process has the store open, or raise Invalid if there is none."""
+    try:
+        os.close(_lock(data))
+    except Unusable:
+        return True
+    return False
 
 
 def _lock(data: DataDirectory) -> int:

@@ -4,11 +4,14 @@ A simulated cloud has a file of its own: deleting the store leaves its servers i
 address of its own, so the process shows the console output of its servers, to clients that have a valid token.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
+from typing import Annotated
 
+import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.api import Api
@@ -35,32 +38,43 @@ CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
 _LINES = 2_000
 _REFRESH_S = 2
 
-Screens = Mapping[str, SimConsoles]
+Consoles = Mapping[str, SimConsoles]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screens:
+    """Screens of all simulated clouds, by their names."""
+
+    consoles: Consoles
+    was_suspended: Callable[[str, datetime], Awaitable[bool]]
+    """Returns whether a person is suspended, or was at some time after this one."""
 
 
 class ScreenPath(Parameters, frozen=True):
     """Cloud and server of a screen."""
 
-    cloud: str
-    server: str
+    cloud: Annotated[str, msgspec.Meta(description="Name of the simulated cloud.")]
+    server: Annotated[str, msgspec.Meta(description="Name of the server.")]
 
 
 class ScreenQuery(Parameters, frozen=True):
     """Credential for a screen."""
 
-    token: str = ""
+    token: Annotated[str, msgspec.Meta(description="Credential of the console session.")] = ""
 
 
 async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) -> HtmlPage:
-    consoles = screens.get(call.path.cloud)
+    consoles = screens.consoles.get(call.path.cloud)
     if consoles is None:
         return _closed()
     try:
-        handle = consoles.server_of_token(call.query.token, server=call.path.server)
-        written = await consoles.console_output(handle, lines=_LINES)
+        session = consoles.session_of_token(call.query.token, server=call.path.server)
+        if await screens.was_suspended(session.viewer, session.opened):
+            return _closed()
+        written = await consoles.console_output(session.server, lines=_LINES)
     except NotFound:
         return _closed()
-    return HtmlPage(_render("console.html", server=id_in(handle.name), written=written, again_s=_REFRESH_S))
+    return HtmlPage(_render("console.html", server=id_in(session.server.name), written=written, again_s=_REFRESH_S))
 
 
 def _closed() -> HtmlPage:
@@ -109,7 +123,7 @@ class OpenProviders:
     """Providers by the ids of their regions; implements `ProviderSource`."""
 
     providers: Mapping[str, Provider]
-    screens: Screens = field(default_factory=dict)
+    consoles: Consoles = field(default_factory=dict)
 
     def find(self, region: str) -> Provider | None:
         return self.providers.get(region)
@@ -124,16 +138,16 @@ async def open_providers(
 ) -> AsyncIterator[OpenProviders]:
     """Open the providers of the regions for the block. `catalogues` are the simulated clouds, by name."""
     providers: dict[str, Provider] = {}
-    screens: dict[str, SimConsoles] = {}
+    consoles: dict[str, SimConsoles] = {}
     async with AsyncExitStack() as stack:
         for region in regions:
             found = catalogues.get(region.name)
             if found is not None:
                 cloud = await _simulated(process, found, url, stack)
-                providers[region_id(region.name)], screens[found.name] = cloud.provider, cloud.consoles
+                providers[region_id(region.name)], consoles[found.name] = cloud.provider, cloud.consoles
             elif region.spec.kubernetes is not None:
                 providers[region_id(region.name)] = _cluster(region, process.clock, stack)
-        yield OpenProviders(providers, screens)
+        yield OpenProviders(providers, consoles)
 
 
 async def _simulated(process: ProcessPorts, catalogue: SimCatalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:

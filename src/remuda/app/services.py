@@ -194,12 +194,17 @@ def _service(identity: IdentityApp, name: str) -> ServicePrincipal:
     It calls within this process, so it needs no credentials, and no system account that others could use.
     """
     known: Principal | None = None
+    checked = -1
+    """The change counter of the store when the permissions were read: while it is the same, nothing has changed."""
 
     async def service() -> Principal:
-        nonlocal known
-        access = (await identity.services.permissions.of_role(_ROLES[name])).access
-        if known is None or known.access is not access:
-            known = Principal(subject=name, type="system", access=access)
+        nonlocal known, checked
+        counter = identity.ports.store.change_counter()
+        if known is None or counter != checked:
+            access = (await identity.services.permissions.of_role(_ROLES[name])).access
+            if known is None or known.access is not access:
+                known = Principal(subject=name, type="system", access=access)
+            checked = counter
         return known
 
     return service

@@ -28,7 +28,7 @@ USER_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "instance": (
         "Manage instances.",
         (
-            *(f"instance:{each}" for each in ("list_", "show", "create", "plan", "update", "delete")),
+            *(f"instance:{each}" for each in ("list_", "show", "create", "plan", "update", "rebuild", "delete")),
             *(f"instance_actions:{each}" for each in ("start", "stop", "reboot", "console", "output", "ssh_key")),
             *(f"instance_actions:{each}" for each in ("snapshot", "timeline", "explain")),
         ),
@@ -45,7 +45,7 @@ USER_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "image": ("Manage images.", [f"image:{each}" for each in ("list", "show", "import_", "delete")]),
     "flavor": ("List flavors, the sizes of instances.", ("flavor:list", "flavor:show")),
     "region": ("List regions.", ("region:list", "region:show")),
-    "quota": ("Show and change quota.", ("quota:show", "quota:set")),
+    "quota": ("Show and change quota.", ("quota:show", "quota:set", "quota:unset")),
     "audit": ("Export the audit log, and verify audit files.", ("audit:export", "audit:verify")),
 }
 """Commands of users by their noun, with the help of the noun."""

@@ -27,7 +27,7 @@ from remuda.cli.output import (
     write,
 )
 from remuda.cli.progress import status_of, wait_until, wait_until_deleted
-from remuda.cli.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, ResourceType
+from remuda.cli.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, ResourceType, state_of
 from remuda.kernel.errors import Forbidden, RemudaError, Unusable
 from remuda.kernel.secrets import reveal
 
@@ -134,14 +134,14 @@ async def update_resource(
 async def wait_provisioned(
     api: ScopedSession, resource_type: ResourceType[ResourceT], item: ResourceT, *, wait: WaitOptions
 ) -> ResourceT:
-    """Return a resource as it is, or when it is provisioned."""
+    """Return a resource as it is, or when it is provisioned and has not failed since."""
     if not wait.wait:
         return item
     path, name = f"{resource_type.path}/{item.metadata.id}", item.metadata.name
     return await wait_until(
         lambda: api.session.get(resource_type.service, path, resource_type.read_type),
-        lambda now: bool(now.metadata.provisioning_status == "provisioned"),
-        lambda now: bool(now.metadata.provisioning_status == "error"),
+        lambda now: state_of(now.metadata)[0] == "provisioned",
+        lambda now: state_of(now.metadata)[0] == "error",
         limit_s=wait.limit_s,
         command=resource_type.show_command(name),
         remedy=resource_type.remedy.format(name=name),

@@ -8,7 +8,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, Protocol, TextIO, TypeVar
 from unicodedata import combining, east_asian_width
@@ -179,16 +180,27 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 def show_many(
     items: Sequence[ResourceT], columns: Columns[ResourceT], output: Format, *, empty: str, is_sorted: bool = False
 ) -> None:
-    """Print resources by name, or in the given order if it is sorted by something else."""
+    """Print resources by name, or in the given order if it is sorted by something else.
+
+    With the output `name`, those that share a name are printed as ids, which other commands take.
+    """
     ordered = items if is_sorted else sorted(items, key=_name)
     if output == "name":
-        write("".join(f"{_name(each)}\n" for each in ordered))
+        ids = _ids_by_name(ordered)
+        write("".join(f"{_name(each) if len(ids[_name(each)]) == 1 else each.metadata.id}\n" for each in ordered))
     elif output != "table":
         write(dump(ordered, output))
     elif not ordered:
         write(f"{empty}\n")
     else:
         write(as_table([*columns], [[cell(each) for cell in columns.values()] for each in ordered]))
+
+
+def _ids_by_name(items: Iterable[ResourceT]) -> Mapping[str, set[str]]:
+    ids = defaultdict[str, set[str]](set)
+    for each in items:
+        ids[_name(each)].add(each.metadata.id)
+    return ids
 
 
 def show_one(item: ResourceT, columns: Columns[ResourceT], output: Format) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from remuda.cli.output import echo_error, status_line
+from remuda.cli.resources import state_of
 from remuda.kernel.clock import SystemClock, duration_text
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
@@ -47,11 +48,9 @@ class StatusUnknown(Unusable):
 
 
 def status_of(item: Any) -> str:
-    """Return the provisioning status of a resource, with its message."""
-    metadata = item.metadata
-    status, detail = metadata.provisioning_status, metadata.provisioning_status_detail
-    message = "" if detail is None else detail.message
-    return f"{metadata.name} is {status}" + ("" if message in {"", status, "provisioned"} else f": {message}")
+    """Return the status of a resource, with its message."""
+    status, message = state_of(item.metadata)
+    return f"{item.metadata.name} is {status}" + ("" if message in {"", "provisioned"} else f": {message}")
 
 
 async def wait_until(

@@ -71,9 +71,20 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
+def state_of(metadata: "MetadataRead") -> tuple[str, str]:
+    """Return the status of a resource in one word, as the console shows it, and its message.
+
+    A resource that was provisioned and has failed since is `error`, which its health says.
+    """
+    status, detail = metadata.provisioning_status, metadata.provisioning_status_detail
+    if (status, metadata.health_status) == ("provisioned", "error"):
+        detail = metadata.health_status_detail
+        return "error", "" if detail is None else detail.message
+    return status, "" if detail is None or detail.message == status else detail.message
+
+
 def _message(metadata: "MetadataRead") -> str:
-    detail = metadata.provisioning_status_detail
-    return "" if detail is None or detail.message == metadata.provisioning_status else detail.message
+    return state_of(metadata)[1]
 
 
 def _health(metadata: "MetadataRead") -> str:
@@ -92,15 +103,19 @@ def _tags(metadata: "MetadataRead | StaticMetadataRead") -> str:
     return ", ".join(f"{tag.name}={tag.value}" for tag in metadata.tags)
 
 
+def _creator(metadata: "MetadataRead | StaticMetadataRead") -> str:
+    return getattr(metadata, "created_by_name", "") or metadata.created_by
+
+
 _METADATA: Columns[Any] = {
     "DESCRIPTION": lambda item: _text(item.metadata.description),
     "TAGS": lambda item: _tags(item.metadata),
     "MESSAGE": lambda item: _message(item.metadata),
     "HEALTH": lambda item: _health(item.metadata),
-    "CREATED BY": lambda item: item.metadata.created_by,
+    "CREATED BY": lambda item: _creator(item.metadata),
 }
 _NAME: Columns[Any] = {"NAME": lambda item: item.metadata.name}
-_STATUS: Columns[Any] = {**_NAME, "STATUS": lambda item: item.metadata.provisioning_status}
+_STATUS: Columns[Any] = {**_NAME, "STATUS": lambda item: state_of(item.metadata)[0]}
 _ID: Columns[Any] = {"ID": lambda item: item.metadata.id}
 _CREATED: Columns[Any] = {"CREATED": lambda item: _created(item.metadata), **_ID}
 
@@ -148,8 +163,8 @@ SECURITY_GROUP: "ResourceType[SecurityGroupRead]" = ResourceType(
     service="region",
     path="/api/v2/securitygroups",
     read="remuda.region.securitygroups.schema:SecurityGroupRead",
-    create="remuda.region.securitygroups.schema:GroupCreate",
-    update="remuda.region.securitygroups.schema:GroupUpdate",
+    create="remuda.region.securitygroups.schema:SecurityGroupCreate",
+    update="remuda.region.securitygroups.schema:SecurityGroupUpdate",
     columns={
         **_STATUS,
         "RULES": lambda group: str(len(group.spec.rules)),

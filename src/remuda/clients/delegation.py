@@ -33,9 +33,11 @@ class Delegation:
         """Return the context of a call with the service's own permissions, paid by a project."""
         principal = await self.service()
         if organization is not None:
-            principal = principal.with_payer(organization, project)
+            principal = replace(principal, organization=organization, project=project, actor=actor)
+        elif actor:
+            principal = replace(principal, actor=actor)
         return Context(
-            principal=replace(principal, actor=actor) if actor else principal,
+            principal=principal,
             operation=operation or random_id(self.randomness),
             key=key or operation,
         )

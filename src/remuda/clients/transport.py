@@ -34,6 +34,8 @@ ApiT = TypeVar("ApiT")
 Method = Callable[..., Any]
 
 _WATCH, _LIST = "watch_", "list_"
+_SINCE = "since"
+"""The argument of a list-watch: the cursor after which it begins."""
 _PAGE = 25
 
 
@@ -85,8 +87,8 @@ def _check(name: str, method: Method, route: AnyRoute) -> None:
             raise ValueError(f"takes its arguments otherwise than {route.calls.__qualname__}")
     elif not route.is_collection:
         raise ValueError("is a list that cannot be watched")
-    elif len(inspect.signature(method).parameters) > 1:
-        raise ValueError("takes arguments, and a list-watch has none")
+    elif not inspect.signature(method).parameters.keys() <= {"self", _SINCE}:
+        raise ValueError(f"takes arguments, and a list-watch has none but {_SINCE}")
     returned, expected = _returned(method), _result_type(name, route)
     is_ignored = returned is NoneType and inspect.iscoroutinefunction(method)
     if not is_ignored and (returned != expected or inspect.iscoroutinefunction(method) == route.is_paged):
@@ -167,7 +169,7 @@ def _local_list(call: Method, route: AnyRoute) -> Method:
 
 def _local_watch(call: Method, route: AnyRoute, watch: LocalWatch) -> Method:
     decode, query = _decoder(route), (route.query_type(),) if "query" in route.arguments.positional else ()
-    return lambda: watch.messages(lambda context: call(context, *query), decode)
+    return lambda since="": watch.messages(lambda context: call(context, *query), decode, since)
 
 
 def _awaited(call: Method) -> Method:
@@ -185,7 +187,7 @@ def _decoder(route: AnyRoute) -> Callable[[bytes], Any]:
 
 def _remote_method(name: str, method: Method, route: AnyRoute, client: "Client", watch: RemoteWatch) -> Method:
     if name.startswith(_WATCH):
-        return lambda: watch.messages(route)
+        return lambda since="": watch.messages(route, since)
     signature = inspect.signature(method)
 
     def request(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from remuda.access.principal import Context
 from remuda.compute.names import REGION, REGIONS, permission
 from remuda.compute.ports import RegionClient
 from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import NameQuery
 from remuda.resources.schema import FlavorRead, ImageRead, OrganizationPath, OrganizationRegionPath, RegionRead
 
 _KUBERNETES = "kubernetes"
@@ -63,6 +64,7 @@ ROUTES: list[AnyRoute] = [
         summary="List the regions that instances can be in",
         permission=permission("regions", "read"),
         path_type=OrganizationPath,
+        query_type=NameQuery,
         response_type=list[RegionRead],
         calls=Catalogue.regions,
     ),
@@ -72,6 +74,7 @@ ROUTES: list[AnyRoute] = [
         summary="List the flavors that instances can have in a region, and how many of each are free",
         permission=permission("flavors", "read"),
         path_type=OrganizationRegionPath,
+        query_type=NameQuery,
         response_type=list[FlavorRead],
         calls=Catalogue.flavors,
     ),
@@ -85,6 +88,7 @@ ROUTES: list[AnyRoute] = [
         ),
         permission=permission("images", "read"),
         path_type=OrganizationRegionPath,
+        query_type=NameQuery,
         response_type=list[ImageRead],
         calls=Catalogue.images,
     ),

@@ -47,6 +47,10 @@ class InstanceSpec(StoredStruct, frozen=True, kw_only=True):
 
     flavor_id: str
     image_id: str
+    rebuilds: int = 0
+    """Number of rebuilds that were requested. Each one starts the server from a new disk once."""
+    rebuilding_operation: str = ""
+    """The operation that requested the last rebuild, so that a repeated request is no other rebuild."""
     networking: InstanceNetworking = InstanceNetworking()
     ssh_certificate_authority_id: str = ""
     user_data: Secret | None = None
@@ -75,6 +79,7 @@ class AppliedSpec(StoredStruct, frozen=True):
 
     flavor_id: str
     image_id: str
+    rebuilds: int = 0
     ssh_certificate_authority_id: str = ""
     gpus: int = 0
     """Number of physical GPUs of that flavor, which count against the quota until the server is replaced."""
@@ -144,4 +149,26 @@ POLICY = Kind(
     type=ProjectPolicy, group=REMUDA_GROUP, version=VERSION, plural="projectpolicies", uncounted="one for each project"
 )
 
-KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY)
+
+class WatchPositionSpec(StoredStruct, frozen=True):
+    """A cursor of the server watch, and what was not reconciled when it was stored."""
+
+    revision: str = ""
+    """Digest of the source code that has stored it."""
+    cursor: str = ""
+    """Every change of a server up to here was observed."""
+    instances: tuple[str, ...] = ()
+    """Instances that these changes concern, and that were not reconciled since."""
+
+
+class WatchPosition(Resource, frozen=True):
+    """The position from which the server watch continues after a start."""
+
+    spec: WatchPositionSpec = WatchPositionSpec()
+
+
+WATCH_POSITION = Kind(
+    type=WatchPosition, group=REMUDA_GROUP, version=VERSION, plural="watchpositions", uncounted="there is only one"
+)
+
+KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY, WATCH_POSITION)

@@ -1,5 +1,9 @@
 """Paths, permission names and reserved tags of the compute service."""
 
+from typing import Annotated
+
+import msgspec
+
 from remuda.access.principal import Permission, Verb
 from remuda.http.schema import Id, Parameters
 
@@ -13,7 +17,7 @@ INSTANCE = f"{INSTANCES}/{{instanceID}}"
 class InstancePath(Parameters, frozen=True, rename={"instance": "instanceID"}):
     """An instance."""
 
-    instance: Id
+    instance: Annotated[Id, msgspec.Meta(description="Id of the instance.")]
 
 
 def permission(endpoint: str, verb: Verb) -> Permission:

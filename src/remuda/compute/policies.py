@@ -16,11 +16,11 @@ from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protect
 from remuda.compute.names import permission
 from remuda.http.responses import Rendered, check_if_match, etag_of
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import Id, Wire
+from remuda.http.schema import Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
 from remuda.resources.crud import audit_records, find, retry_on_conflict
-from remuda.resources.schema import OrganizationPath
+from remuda.resources.schema import OrganizationPath, ProjectId
 from remuda.resources.service import ProjectLookup
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -30,7 +30,7 @@ class ProjectPolicySchema(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """The protection of each instance of a project, in addition to the instance's own."""
 
     deletion: Annotated[
-        bool, msgspec.Meta(description="No instance of the project can be deleted while this is set.")
+        bool, msgspec.Meta(description="No instance of the project can be deleted while this is set.", examples=[True])
     ] = False
     plan: Annotated[
         bool, msgspec.Meta(description="An update that destroys data has to carry the hash of its plan.")
@@ -40,7 +40,7 @@ class ProjectPolicySchema(Wire, frozen=True, kw_only=True, omit_defaults=False):
 class PolicyPath(OrganizationPath, frozen=True, rename={"project": "projectID"}):
     """A project."""
 
-    project: Id
+    project: ProjectId
 
 
 MAY_READ = permission("instances", "read")

@@ -4,7 +4,7 @@ Objects that a caller names are read on behalf of the caller, with the permissio
 actions call region with compute's own permissions, for the project that pays.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from remuda.region.servers.schema import ServerRead
 from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import ImageRead, ProjectMetadataRead
 from remuda.service import ServicePorts
+from remuda.version import source_digest
 
 
 class IdentityPort(QuotaLedger, Protocol):
@@ -98,3 +99,5 @@ class ComputePorts(ServicePorts):
         default_factory=lambda: ControllerSettings(resync=ResyncSettings(keys_per_s=2.0))
     )
     """A full resync of 100,000 instances takes 14 hours, so that it uses little of a core."""
+    source_digest: Callable[[], str] = source_digest
+    """Returns a digest of the source code: what was found with another one is compared again."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_network
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 from urllib.parse import urlsplit
 
 from remuda.http.server.server import ListenAddress
+from remuda.identity.kinds.factors import SecondFactorPolicy
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import is_id
 from remuda.outbound.addresses import read_name_server
@@ -124,6 +125,11 @@ def check_url(text: str) -> Problem:
 
 def check_tls(text: str) -> Problem:
     return None if text in {"", "self-signed"} else "is not known: write self-signed, or leave it out"
+
+
+def check_second_factor(text: str) -> Problem:
+    choices = get_args(SecondFactorPolicy)
+    return None if text in choices else f"is not known: write one of {', '.join(choices)}"
 
 
 def check_origin(text: str) -> Problem:

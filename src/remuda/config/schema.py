@@ -12,26 +12,24 @@ from remuda.config.fields import (
     Section,
     Setting,
     check_email,
-    check_gpu_vendor,
     check_listen_address,
     check_name,
     check_name_server,
     check_network,
     check_not_zero,
-    check_organization,
     check_origin,
-    check_percentage,
     check_positive,
     check_provider_type,
+    check_second_factor,
     check_tls,
     check_url,
-    check_uuid,
-    check_vlan,
     settings_of,
 )
+from remuda.config.log import LogConfig
+from remuda.config.region_schema import RegionConfig
 from remuda.http.server.exposition import DEFAULT_ADDRESS
 from remuda.http.server.server import ListenAddress
-from remuda.identity.settings import LOCAL_ISSUER
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
 
 _DEFAULT = ComputeSettings()
@@ -51,116 +49,6 @@ class ComputeConfig(Section):
     stalled_after: Annotated[
         timedelta, Description("Time without progress after which the monitor reports an instance.", check_not_zero)
     ] = _DEFAULT.stalled_after
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGpuConfig:
-    """GPUs of a class of nodes."""
-
-    vendor: Annotated[str, Description("The vendor: NVIDIA or AMD.", check_gpu_vendor)]
-    model: Annotated[str, Description("The model.")]
-    memory_gib: Annotated[int, Description("Memory of each logical GPU.", check_positive)]
-    physical_count: Annotated[int, Description("Number of physical GPUs.", check_positive)] = 1
-    logical_count: Annotated[int, Description("Number of logical GPUs.", check_positive)] = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterNodeConfig:
-    """A class of nodes, which is a flavor while the cluster has such a node."""
-
-    id: Annotated[
-        str, Description("A UUID of your choice: nodes have it in their label for the node class.", check_uuid)
-    ]
-    name: Annotated[str, Description("Name of the flavor.")]
-    memory_gib: Annotated[int, Description("Memory of a node.", check_positive)]
-    disk_gib: Annotated[int, Description("Size of its disk.", check_positive)]
-    cpus: Annotated[
-        int | None, Description("Number of processors; by default the cluster's value.", check_positive)
-    ] = None
-    cpu_family: Annotated[str, Description("Name of its processors.")] = ""
-    gpu: Annotated[NodeGpuConfig | None, Description("Its GPUs.")] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterConfig:
-    """A Kubernetes cluster that is a region."""
-
-    kube_config_file: Annotated[Path, Description("The file with its kubeconfig, with inline credentials.")]
-    domain_name: Annotated[str, Description("The domain of its services.")] = ""
-    nodes: Annotated[tuple[ClusterNodeConfig, ...], Description("Its classes of nodes.")] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VlanRangeConfig:
-    """Consecutive VLANs, both ends included."""
-
-    first: Annotated[int, Description("The lowest of them.", check_vlan)]
-    last: Annotated[int, Description("The highest of them.", check_vlan)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhysicalNetworkConfig:
-    """A physical network, of which each network of a region is a VLAN."""
-
-    name: Annotated[str, Description("Its name in the cloud.", check_name)]
-    vlans: Annotated[
-        tuple[VlanRangeConfig, ...], Description("VLANs that may be assigned; all, if none is named.")
-    ] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegionConfig(Section):
-    """Settings of region: the regions, and how their resources are managed."""
-
-    simulated: Annotated[bool, Description("Whether each simulated cloud of the catalogue is a region.")] = True
-    catalogue: Annotated[
-        Path | None, Description("The TOML file that describes the simulated clouds.", shown="the built-in one")
-    ] = None
-    instant: Annotated[bool, Description("Whether simulated clouds work without delays.")] = False
-    kubernetes: Annotated[
-        Mapping[str, ClusterConfig], Description("Kubernetes clusters, each of which is a region, by name.")
-    ] = field(default_factory=dict)
-    private: Annotated[
-        Mapping[str, tuple[str, ...]],
-        Description(
-            "Regions by name that only some organizations see, with the ids of these organizations.",
-            check_organization,
-            needs_one=True,
-        ),
-    ] = field(default_factory=dict)
-    physical_networks: Annotated[
-        Mapping[str, PhysicalNetworkConfig],
-        Description("Physical networks by the name of the region whose networks are VLANs of it."),
-    ] = field(default_factory=dict)
-    create_attempts: Annotated[
-        int, Description("Number of attempts to create a server that its cloud fails to start.", check_positive)
-    ] = 3
-    poll_idle: Annotated[
-        timedelta, Description("Poll interval of a cloud in which nothing is in progress.", check_not_zero)
-    ] = timedelta(minutes=5)
-    poll_busy: Annotated[
-        timedelta,
-        Description("Poll interval of resources in progress, in a cloud that sends no events.", check_not_zero),
-    ] = timedelta(seconds=2)
-    initial_polls_per_second: Annotated[
-        int, Description("Number of servers per second that are polled for the first time.", check_positive)
-    ] = 3
-    checks_per_second: Annotated[
-        int, Description("Number of resources at a cloud per second that are checked for orphans.", check_positive)
-    ] = 10
-    addresses_low_percent: Annotated[
-        int, Description("Share of free addresses below which a network is reported as nearly full.", check_percentage)
-    ] = 10
-    absence_delay: Annotated[
-        timedelta,
-        Description(
-            "Shortest time between the two reads that confirm the absence of a resource at a cloud.", check_not_zero
-        ),
-    ] = timedelta(seconds=1)
-    image_size_gib: Annotated[int, Description("Largest size of an imported image.", check_positive)] = 30
-    image_targets: Annotated[
-        tuple[str, ...], Description("Private networks from which images may be imported.", check_network)
-    ] = ()
 
 
 _NOT_GIVEN = Path()
@@ -214,6 +102,14 @@ class ServerConfig(Section):
         Path | None,
         Description("PEM file of the authorities that issue client certificates of services.", shown="no authority"),
     ] = None
+    client_crl_file: Annotated[
+        Path | None,
+        Description(
+            "PEM file of the revocation lists of these authorities; without a current list of its issuer, a client "
+            "certificate is rejected.",
+            shown="no certificate is revoked",
+        ),
+    ] = None
     object_limit: Annotated[
         int,
         Description(
@@ -246,6 +142,10 @@ class ServerConfig(Section):
         int,
         Description("Largest number of open watches; a caller or an address has at most half.", check_positive),
     ] = 5_000
+    history_limit: Annotated[
+        int,
+        Description("Largest size in bytes of the changes that the store keeps for watches to resume.", check_positive),
+    ] = 268_435_456
     body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
     head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(
         seconds=10
@@ -279,6 +179,16 @@ class MetricsConfig(Section):
     token_file: Annotated[
         Path | None,
         Description("The file with the bearer token that readers of the metrics need.", shown="no token is needed"),
+    ] = None
+    tls_certificate_file: Annotated[
+        Path | None,
+        Description(
+            "PEM file of the certificate of the metrics, with the intermediate ones after it.",
+            shown="that of the server; without TLS if only this machine reaches the metrics",
+        ),
+    ] = None
+    tls_key_file: Annotated[
+        Path | None, Description("PEM file of that certificate's key.", shown="that of the server")
     ] = None
 
 
@@ -407,6 +317,14 @@ class IdentityConfig(Section):
     platform_administrators: Annotated[
         tuple[str, ...], Description("Users, by e-mail address, with all permissions everywhere.", check_email)
     ] = ()
+    platform_second_factor: Annotated[
+        str,
+        Description(
+            "Logins that need a second factor for roles of this configuration: `optional` is none, `password` those "
+            "with a password, `always` also those at a provider.",
+            check_second_factor,
+        ),
+    ] = "optional"
     role_bindings: Annotated[
         tuple[SubjectRolesConfig, ...], Description("Users with roles everywhere; they have no other roles.")
     ] = ()
@@ -480,6 +398,7 @@ class Configuration(Section):
     identity: IdentityConfig = field(default_factory=IdentityConfig)
     region: RegionConfig = field(default_factory=RegionConfig)
     compute: ComputeConfig = field(default_factory=ComputeConfig)
+    log: LogConfig = field(default_factory=LogConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
 
 

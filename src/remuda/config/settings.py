@@ -12,18 +12,9 @@ from remuda.compute.settings import ComputeSettings
 from remuda.config.fields import check_name
 from remuda.config.loader import Misconfigured
 from remuda.config.object_limits import check_object_limits
-from remuda.config.reach import check_reach, client_authorities, public_url
-from remuda.config.schema import (
-    ClusterConfig,
-    ClusterNodeConfig,
-    Configuration,
-    IdentityProviderConfig,
-    MetricsConfig,
-    PhysicalNetworkConfig,
-    RegionConfig,
-    ServerConfig,
-    SystemAccountConfig,
-)
+from remuda.config.reach import check_files, check_reach, client_authorities, metrics_tls, public_url
+from remuda.config.region_schema import ClusterConfig, ClusterNodeConfig, PhysicalNetworkConfig, RegionConfig
+from remuda.config.schema import Configuration, IdentityProviderConfig, MetricsConfig, ServerConfig, SystemAccountConfig
 from remuda.http.api import ApiSettings
 from remuda.http.certificates import ClientAuthorities
 from remuda.http.cors import Cors
@@ -226,18 +217,21 @@ _SHORTEST_TOKEN = 16
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]+=*")
 
 
-def metrics_settings(section: MetricsConfig) -> MetricsSettings | None:
+def metrics_settings(section: MetricsConfig, server: ServerConfig) -> MetricsSettings | None:
     """Return the settings of the metrics, None if they are not served, or raise Misconfigured."""
     token = None if section.token_file is None else _metrics_token(section.token_file)
+    tls = metrics_tls(section, server)
+    if section.tls_certificate_file is not None and tls is not None:
+        check_files(tls.files)
     if section.listen is None:
-        return MetricsSettings(takes_free_port=True, token=token)
+        return MetricsSettings(takes_free_port=True, token=token, tls=tls)
     if not section.listen:
         return None
     address = ListenAddress.parse(section.listen)
     if token is None and not address.is_loopback:
         remedy = "choose one such as 127.0.0.1:9464, or set metrics.token_file"
         raise Misconfigured((f"metrics.listen can be reached by other machines without a token: {remedy}.",))
-    return MetricsSettings(listen=address, token=token)
+    return MetricsSettings(listen=address, token=token, tls=tls)
 
 
 def _metrics_token(path: Path) -> Secret:
@@ -258,11 +252,13 @@ def _metrics_token(path: Path) -> Secret:
 def identity_settings(configuration: Configuration, *, url: str) -> IdentitySettings:
     """Return identity's settings, in a process that clients reach at `url`. The first user is an administrator."""
     section = configuration.identity
+    issuer = section.issuer or f"{url}/identity"
     administrators = dict.fromkeys([*section.platform_administrators, section.bootstrap.administrator])
     return with_common_fields(
         IdentitySettings,
         section,
-        issuer=section.issuer or f"{url}/identity",
+        issuer=issuer,
+        home=f"{url}/" if issuer.startswith(f"{url}/") else "",  # the console needs the cookie of the login
         platform_administrators=tuple(administrators),
         role_bindings=tuple(with_common_fields(RoleBinding, each) for each in section.role_bindings),
         group_bindings=tuple(with_common_fields(GroupBinding, each) for each in section.group_bindings),
@@ -283,7 +279,7 @@ def check(configuration: Configuration) -> None:
     check_region(configuration, url=url)
     check_reach(server)
     accepts_certificates = client_authorities(server) is not None
-    metrics_settings(configuration.metrics)
+    metrics_settings(configuration.metrics, server)
     try:
         settings = identity_settings(configuration, url=url)
         Bindings(settings)

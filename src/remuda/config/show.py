@@ -14,6 +14,7 @@ from remuda.config.loader import DEFAULT, LoadedConfiguration
 from remuda.config.reach import public_url
 from remuda.config.schema import SETTINGS, Configuration
 from remuda.config.values import plain
+from remuda.http.server.exposition import DEFAULT_ADDRESS
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH = 100
@@ -46,7 +47,7 @@ def _lines(loaded: LoadedConfiguration) -> Iterator[str]:
 def _derived(configuration: Configuration) -> Mapping[str, str]:
     """Return the defaults that follow from other settings, by the name of the setting."""
     url = public_url(configuration.server, configuration.server.listen)
-    return {"server.public_url": url, "identity.issuer": f"{url}/identity"}
+    return {"server.public_url": url, "identity.issuer": f"{url}/identity", "metrics.listen": str(DEFAULT_ADDRESS)}
 
 
 def _about(setting: Setting, origin: str) -> str:

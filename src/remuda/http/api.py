@@ -9,13 +9,12 @@ permission. Endpoints are prepared when the table is mounted. One of our errors 
 defect, responded to with 500 and logged under the trace id of the response.
 """
 
-import asyncio
 import hashlib
-import types
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from collections.abc import Collection as Many
-from collections.abc import Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import structlog
 
@@ -31,6 +30,7 @@ from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.failures import AuthenticationFailures, is_failed_authentication
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
+from remuda.http.list_cache import ListCache
 from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
@@ -48,7 +48,8 @@ from remuda.http.request import (
 from remuda.http.request_slots import RequestSlots
 from remuda.http.responses import Collection, Response
 from remuda.http.routes import Call, Table
-from remuda.http.schema import NOTHING
+from remuda.http.schema import NOTHING, NamedListQuery
+from remuda.http.time_limit import run_with_timeout
 from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
@@ -57,7 +58,6 @@ from remuda.kernel.errors import (
     OAuthError,
     RemudaError,
     ResponseNotStored,
-    TimedOut,
     Unauthenticated,
 )
 from remuda.kernel.randomness import Randomness
@@ -104,44 +104,32 @@ class ApiPorts:
     settings: ApiSettings = field(default_factory=ApiSettings)
 
 
-T = TypeVar("T")
-
-
-async def run_with_timeout(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work, or cancel it and raise TimedOut. Only work that waits costs a timer."""
-    try:
-        waits_for = work.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]  # what a coroutine returns
-    timeout = asyncio.timeout(limit_s)
-    try:
-        async with timeout:
-            return await _resumed(work, waits_for)
-    except TimeoutError:
-        if timeout.expired():
-            raise TimedOut(limit_s) from None
-        raise
-
-
-@types.coroutine
-def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    while True:
-        thrown: BaseException | None = None
-        sent = None
-        try:
-            sent = yield waits_for
-        except GeneratorExit:
-            work.close()
-            raise
-        except BaseException as error:  # noqa: BLE001  the work handles it
-            thrown = error
-        try:
-            waits_for = work.send(sent) if thrown is None else work.throw(thrown)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]  # same
+_OTHER_CREDENTIALS = frozenset({b"x-principal", b"x-impersonate", b"ssl-client-cert"})
 
 
 def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials:
+    """Read the credentials of a request, or take those of the one before it on its connection if they are the same.
+
+    Only a token is taken again, so it depends on nothing but its header. Whether it is valid is asked for each request.
+    """
+    scope, headers = inbound.scope, inbound.headers
+    connection = scope.get("remuda.connection")
+    if (
+        connection is None
+        or "extensions" in scope
+        or len(headers) != len(scope["headers"])
+        or not _OTHER_CREDENTIALS.isdisjoint(headers)
+    ):
+        return _read_credentials(inbound, ports)
+    sent = headers.get(b"authorization")
+    known = connection.get("credentials")
+    if known is None or known[0] != sent:
+        connection["credentials"] = known = sent, _read_credentials(inbound, ports).with_digest()
+    credentials: RequestCredentials = known[1]
+    return credentials
+
+
+def _read_credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials:
     """Read the credentials of a request; again for a stream, since the authorities of certificates may change."""
     peer, settings = inbound.observation.peer, ports.settings
     address = peer[0] if peer else None
@@ -164,26 +152,42 @@ def _subject(inbound: InboundRequest) -> str:
     return hashlib.sha256(sent).hexdigest() if sent else ""
 
 
+def _authenticating(address: str) -> str:
+    """Return the key under which requests of an address to routes that verify credentials are counted."""
+    return f"credentials of {address}"
+
+
 async def collection_response(
-    inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts
+    inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts, lists: ListCache
 ) -> Response:
     """Return a collection as its query asks: a list, a page, or a stream of changes."""
     last_event_id = read_header(inbound.headers, "Last-Event-ID")
+    if isinstance(inbound.query, NamedListQuery) and inbound.query.name is not None:
+        collection = collection.named(inbound.query.name)
     if inbound.query.watch:
         response = await _watch(inbound, context.principal, collection, last_event_id, ports)
     else:
         response = await run_with_timeout(
-            ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports)
+            ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports, lists)
         )
+        if any(name == b"cache-control" for name, _ in response.headers):
+            return response
     return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
 
 
 async def _list(
-    inbound: InboundRequest, principal: Principal, collection: Collection[Any, Any], ports: ApiPorts
+    inbound: InboundRequest, principal: Principal, collection: Collection[Any, Any], ports: ApiPorts, lists: ListCache
 ) -> Response:
     tokens = PageTokens(ports.sealer, path=whole_path_of(inbound.scope), caller=principal.caller)
-    query_string = inbound.scope["query_string"].decode("latin-1")
-    return await list_response(collection, inbound.query, tokens, Cursors(principal.access), query_string=query_string)
+    return await list_response(
+        collection,
+        inbound.query,
+        tokens,
+        Cursors(principal.access),
+        query_string=inbound.scope["query_string"].decode("latin-1"),
+        lists=lists,
+        if_none_match=inbound.headers.get(b"if-none-match"),
+    )
 
 
 async def _watch(
@@ -235,6 +239,7 @@ class Api:
         """Take the services that the routes call. Raise ValueError if one is missing or ambiguous."""
         self._component = Component(name=table.service, version=release())
         self._ports, self._settings = ports, ports.settings
+        self._lists = ListCache(ports.randomness)
         self._tree = PathTrie(
             (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
             for route in table.routes
@@ -265,6 +270,7 @@ class Api:
         path = path_of(scope)
         match = self._tree.find(path)
         if match is None and path not in self._pages:
+            inbound.extra_headers = self._ports.limiter.take(self._address(inbound))
             raise NotFound("path", path)
         inbound.extra_headers = self._settings.cors.headers(inbound.headers.get(b"origin"))
         method = scope["method"]
@@ -280,7 +286,7 @@ class Api:
         inbound.path = endpoint.bind_path(match.parameters)
         inbound.values = endpoint.normalized(match.parameters)
         inbound.query = endpoint.bind_query(scope["query_string"])
-        if endpoint.route.authenticates:
+        if endpoint.is_genuine is not None:
             return await self._authenticate_in_route(inbound)
         return await self._execute_as(inbound, await self._principal(inbound))
 
@@ -299,8 +305,7 @@ class Api:
     async def _authenticate_in_route(self, inbound: InboundRequest) -> Response:
         """Execute a public route that verifies credentials. Failures count as such, and not as requests."""
         address = self._address(inbound)
-        limiter, failures, who = self._ports.limiter, self._ports.failures, f"credentials of {address}"
-        await failures.admit(address, subject=_subject(inbound))
+        limiter, failures, who = self._ports.limiter, self._ports.failures, _authenticating(address)
         inbound.extra_headers += limiter.take(who)
         try:
             return await self._execute_as(inbound, ANONYMOUS)
@@ -309,6 +314,18 @@ class Api:
                 limiter.refund(who)
                 failures.count(address)
             raise
+
+    async def _admit(self, inbound: InboundRequest, is_genuine: Callable[[], Awaitable[bool]]) -> None:
+        """Return when the credentials of a call may be verified: at once, unless they may be forged and others were.
+
+        Waiting costs no quota, which would be missing to genuine ones.
+        """
+        limiter, failures, address = self._ports.limiter, self._ports.failures, self._address(inbound)
+        if not failures.is_over(address) or await is_genuine():
+            return
+        limiter.refund(_authenticating(address))
+        await failures.admit(address, subject=_subject(inbound))
+        limiter.take(_authenticating(address))
 
     def _without_endpoint(self, inbound: InboundRequest, methods: Many[str]) -> Response:
         allowed = sorted({*methods, "OPTIONS", *(("HEAD",) if "GET" in methods else ())})
@@ -328,7 +345,7 @@ class Api:
             is_of_client = credentials.certificate is None  # a service forwards the tokens of many clients
             if is_of_client and failures.has_any:
                 address = self._address(inbound)
-                if failures.is_over(address) and not authenticator.knows(credentials):
+                if failures.is_over(address) and not await authenticator.is_genuine(credentials):
                     await failures.admit(address, subject=_subject(inbound))
             principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
         except Unauthenticated:
@@ -423,10 +440,12 @@ class Api:
             headers=read_declared(endpoint.declared, inbound.scope["headers"]) if endpoint.declared else NO_HEADERS,
             peer=peer[0] if peer else "",
         )
+        if endpoint.is_genuine is not None:
+            await self._admit(inbound, partial(endpoint.is_genuine, call))
         result = await run_with_timeout(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
         if isinstance(result, Collection):
-            return await collection_response(inbound, context, result, self._ports)
-        return endpoint.render(result)
+            return await collection_response(inbound, context, result, self._ports, self._lists)
+        return endpoint.render(endpoint.filtered(result, inbound.query))
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:
         observation = inbound.observation

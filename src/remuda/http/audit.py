@@ -16,11 +16,12 @@ access to it, else in the paying one, else in the caller's only one, else in `sy
 
 A caller without access to the organization of the object is refused, and recorded twice: there, and where the request
 would be recorded if the object did not exist, so that no log shows which ids exist elsewhere. The record in the
-organization of the object contains nothing that such a caller has written or chosen, as it can the trace id: only who
-it was, the operation and the object.
+organization of the object contains nothing that such a caller has written or chosen, as it can the trace id and the
+name of an account: only who it was, by id, the operation and the object.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 import structlog
@@ -46,39 +47,46 @@ _FIRST_ERROR = 400
 class Component(msgspec.Struct, frozen=True, kw_only=True):
     """Component that handled the request."""
 
-    name: str
-    version: str
+    name: Annotated[str, msgspec.Meta(description="Name of the service.")]
+    version: Annotated[str, msgspec.Meta(description="Release of the service.")]
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Caller: the subject of the credentials, the actor that it acts for, and the service that acted."""
 
-    subject: str
-    actor: str = ""
-    service: str | None = None
+    subject: Annotated[str, msgspec.Meta(description="Subject of the credentials.")]
+    actor: Annotated[str, msgspec.Meta(description="Actor that the subject acts for.")] = ""
+    service: Annotated[str | None, msgspec.Meta(description="Service that made the request.")] = None
+    name: Annotated[
+        str, msgspec.Meta(description="Name of the actor, or else of the subject, if that is a service account.")
+    ] = ""
 
 
 class AuditOperation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requested operation: the method and the path template."""
 
-    method: str
-    route: str
-    action: str = ""
-    """Action on the object, if the path ends in one, such as `stop`; otherwise the method says it."""
+    method: Annotated[str, msgspec.Meta(description="Method of the request.")]
+    route: Annotated[str, msgspec.Meta(description="Path template of the request.")]
+    action: Annotated[str, msgspec.Meta(description="Action on the object, such as stop.")] = ""
 
 
 class AuditTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Object of a request: the plural, as in paths, and the id, which is empty if there is none yet."""
 
-    type: str
-    id: str = ""
+    type: Annotated[str, msgspec.Meta(description="Plural of the object, as in paths.")]
+    id: Annotated[str, msgspec.Meta(description="Id of the object; empty if none was created.")] = ""
 
 
 class AuditResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Outcome of a request; `replayed` if nothing was executed for it."""
 
-    status: int
-    replayed: bool = False
+    status: Annotated[int, msgspec.Meta(description="Status of the response.")]
+    replayed: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Whether it was the stored response to an earlier request with the same Idempotency-Key."
+        ),
+    ] = False
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,15 +174,15 @@ class Audit:
         who = self._principal
         paying = {"organization": who.organization, "project": who.project}
         scope = {**self._path, **{name: value for name, value in paying.items() if value is not None}}
-        return self._stored(result, target, scope, organization, trace_id=self._trace_id)
+        return self._stored(result, target, scope, organization, trace_id=self._trace_id, name=who.display_name)
 
     def _record_of_outsider(self, result: AuditResult, named: str, organization: str) -> Record:
         """Return the record for the owner of an object, without what the caller can choose."""
         if named not in self._path:
-            return self._stored(result, audited_target(self._operation, {}), {}, organization, trace_id="")
+            return self._stored(result, audited_target(self._operation, {}), {}, organization, trace_id="", name="")
         before, parameter, _ = self._operation.route.partition(f"{{{named}}}")
         target = _target_in(before + parameter, self._path)
-        return self._stored(result, target, {named: target.id}, organization, trace_id="")
+        return self._stored(result, target, {named: target.id}, organization, trace_id="", name="")
 
     def _stored(
         self,
@@ -184,11 +192,12 @@ class Audit:
         organization: str | None,
         *,
         trace_id: str,
+        name: str,
     ) -> Record:
         who = self._principal
         record = AuditRecord(
             component=self._component,
-            actor=Actor(subject=who.subject, actor=who.actor, service=who.service),
+            actor=Actor(subject=who.subject, actor=who.actor, service=who.service, name=name),
             operation=self._operation,
             scope=scope,
             resource=target,

@@ -13,6 +13,7 @@ implements the authenticator, in this process or over HTTP. It is called for eac
 stream, which ends when the result changes.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
@@ -32,6 +33,7 @@ from remuda.http.responses import Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.encoding import from_base64url, to_base64url
 from remuda.kernel.errors import Malformed, Unauthenticated
+from remuda.kernel.names import display_name
 
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ["PS256", "PS512"]
@@ -50,6 +52,10 @@ class PrincipalClaim(msgspec.Struct, frozen=True, kw_only=True, rename={"organiz
     """External issuer of the actor; empty means identity itself."""
     member_of_only: str | None = msgspec.field(default=None, name="memberOfOnly")
     """The only organization in which the actor is known."""
+    has_global_access: bool = msgspec.field(default=False, name="hasGlobalAccess")
+    """Whether the login of the actor had global permissions, of roles that may require a second factor."""
+    actor_name: str = msgspec.field(default="", name="actorName")
+    """The display name of an actor that is a service account. It is only shown."""
 
 
 _DECODE = msgspec.json.Decoder(PrincipalClaim).decode
@@ -94,6 +100,8 @@ def claim_of(principal: Principal) -> PrincipalClaim:
         organizations=principal.organizations,
         issuer=principal.issuer,
         member_of_only=principal.member_of_only,
+        has_global_access=principal.type == "user" and bool(principal.access.everywhere),
+        actor_name=principal.display_name,
     )
 
 
@@ -125,6 +133,8 @@ class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
     """Credentials of a request. At least one of token and certificate is there."""
 
     token: str | None = None
+    token_digest: str = ""
+    """SHA-256 of the token in hexadecimal digits, if there is only a token; empty if it was not computed."""
     certificate: str | None = None
     """Client certificate as PEM, verified. The intermediate certificates may follow it."""
     claim: PrincipalClaim | None = None
@@ -133,6 +143,12 @@ class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the service asks for what both it and the actor of its claim, if any, may do."""
     fault: str = ""
     """Problem of the claim or of `X-Impersonate` beside a token: a service is rejected with it (400)."""
+
+    def with_digest(self) -> "RequestCredentials":
+        """Return the credentials with the digest of a token that has nothing beside it, for repeated use."""
+        if self.token is None or self.certificate or self.claim or self.impersonate or self.fault:
+            return self
+        return msgspec.structs.replace(self, token_digest=hashlib.sha256(self.token.encode()).hexdigest())
 
     def __repr__(self) -> str:
         return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"
@@ -149,9 +165,10 @@ def read_credentials(
 ) -> RequestCredentials:
     """Read the credentials, or raise Unauthenticated if there are none and Malformed if they are invalid.
 
-    Raise Unauthenticated, too, for a certificate that no authority of ours has issued. `headers` is a mapping of
-    `all_headers`, which show whether one was repeated and is therefore ambiguous. `tls_certificate` is the one that the
-    client has shown and TLS has verified. It counts unless there is only a token: a client may show it everywhere.
+    Raise Unauthenticated, too, for a certificate that no authority of ours has issued, or that it may have revoked.
+    `headers` is a mapping of `all_headers`, which show whether one was repeated and is therefore ambiguous.
+    `tls_certificate` is the one that the client has shown and TLS has verified. It counts unless there is only a token:
+    a client may show it everywhere.
     """
     authorization = headers.get(b"authorization")
     if headers.get(b"ssl-client-cert") and peer is not None and peer in proxies:
@@ -160,6 +177,7 @@ def read_credentials(
         return _service_credentials(headers, token, _forwarded_certificate(headers, proxies, clock))
     if tls_certificate is not None and (authorization is None or b"x-principal" in headers):
         _reject_duplicates(all_headers)
+        proxies.check_revocation(tls_certificate, clock.now())
         token = None if authorization is None else read_bearer(authorization)
         return _service_credentials(headers, token, tls_certificate)
     if authorization is None:
@@ -228,8 +246,11 @@ def _impersonates(headers: Mapping[bytes, bytes]) -> bool:
 class Authenticator(Protocol):
     """Port that verifies credentials and returns the principal with its permissions."""
 
-    def knows(self, credentials: RequestCredentials) -> bool:
-        """Tell whether these credentials were accepted recently or are cheap to verify; others wait under load."""
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
+        """Return whether these credentials were accepted recently, or carry a valid signature; others wait under load.
+
+        It is as cheap as a signature, and says nothing about whether they are still accepted.
+        """
 
     async def authenticate(self, credentials: RequestCredentials) -> Principal:
         """Return the principal, or raise Unauthenticated with a lower-case text that states the reason.
@@ -251,6 +272,7 @@ def acting_for(service: Principal, claim: PrincipalClaim, *, impersonated: Acces
         service,
         service=service.subject,
         actor=claim.actor,
+        display_name=display_name(claim.actor_name),
         organization=claim.organization,
         project=claim.project,
         organizations=claim.organizations,
@@ -273,6 +295,7 @@ def presented_by(
         bearer,
         service=service.subject,
         actor=claim.actor,
+        display_name=display_name(claim.actor_name) if claim.actor not in {"", bearer.subject} else bearer.display_name,
         organization=claim.organization,
         project=claim.project,
         access=bearer.access if impersonated is None else intersection(bearer.access, impersonated),

@@ -3,9 +3,10 @@
 msgspec decodes and validates in one pass and stops at the first problem. Only then a JSON-Schema validator reports
 every problem at once; not for a very large body, since it would block the event loop. Problems state what the published
 schema requires, and never contain what was sent. If a value matches none of several alternatives, the nearest one is
-explained. Ambiguous JSON is rejected: a duplicate name, a number that is not finite or does not fit 64 bits, a lone
-surrogate, excessive nesting. Every field of a form is text. An empty field counts as not sent, as in OAuth2; a repeated
-one is rejected unless its type takes several values; unknown fields are ignored.
+explained. Ambiguous JSON is rejected: a duplicate name, a number that is not finite, a lone surrogate, excessive
+nesting; so is a whole number that does not fit 64 bits, by its location. Every field of a form is text. An empty field
+counts as not sent, as in OAuth2; a repeated one is rejected unless its type takes several values; unknown fields are
+ignored.
 """
 
 import json
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from types import NoneType, UnionType
-from typing import Any, Generic, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, NamedTuple, NoReturn, TypeVar, Union, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -181,6 +182,10 @@ _NEWLINE_AT_END = re.compile(rb'\\(?:n|u000[aA])"')
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 """A number of fewer digits fits 64 bits."""
+_MAX_DIGITS = 40
+"""Digits up to which a number is converted: the time that it takes grows with their square."""
+_MAX_DEPTH = 16
+"""Steps to a value up to which its location is reported."""
 _EXPLAINED = 64 * 1024
 """Size in bytes up to which every problem of a body is reported."""
 
@@ -219,7 +224,9 @@ class BodyReader(Generic[BodyT]):
         return value  # type: ignore[return-value]  # it was decoded, since there is no fault
 
     def _invalid(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
-        return invalid_body(self._problems(document) or [(_pointer_of(fault), "is not valid")])
+        # To JSON Schema 1e300 is a whole number, so it finds no problem where msgspec does.
+        problems = self._problems(document) or _too_large(document)
+        return invalid_body(problems or [(_pointer_of(fault), "is not valid")])
 
     def _problems(self, document: Any) -> list[tuple[str, str]]:
         try:
@@ -252,13 +259,21 @@ def wire_schema(kind: type) -> dict[str, Any]:
 
 
 def _parse(body: bytes) -> Any:
-    parse_int = _of_64_bits if _LONG_NUMBER.search(body) else None
+    numbers = _WholeNumbers()
     try:
-        return json.loads(
-            body.decode(), object_pairs_hook=_without_duplicates, parse_int=parse_int, parse_constant=_reject_constant
+        document = json.loads(
+            body.decode(),
+            object_pairs_hook=_without_duplicates,
+            parse_int=numbers.read if _LONG_NUMBER.search(body) else None,
+            parse_constant=_reject_constant,
         )
     except (ValueError, RecursionError):
         raise _unreadable() from None
+    if numbers.all_fit:
+        return document
+    if len(body) > _EXPLAINED:
+        raise _unreadable()
+    raise invalid_body(_too_large(document, [int]))
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -268,11 +283,51 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _of_64_bits(digits: str) -> int:
-    number = int(digits)
-    if not _SMALLEST <= number <= _LARGEST:
-        raise ValueError
-    return number
+class _WholeNumbers:
+    """Reader of the whole numbers of a document, which notes whether all fit 64 bits."""
+
+    def __init__(self) -> None:
+        self.all_fit = True
+
+    def read(self, digits: str) -> int:
+        """Return the number; one with very many digits as another one that does not fit either."""
+        number = int(digits) if len(digits) <= _MAX_DIGITS else _LARGEST + 1
+        self.all_fit &= _SMALLEST <= number <= _LARGEST
+        return number
+
+
+class _Located(NamedTuple):
+    """A value in a document, and where it is: its step in its container."""
+
+    value: Any
+    step: str | int = ""
+    container: "_Located | None" = None
+
+    def pointer(self) -> str:
+        """Return the JSON pointer, or raise Malformed if no schema is as deep or it cannot be sent."""
+        steps, located = list[str | int](), self
+        while located.container is not None:
+            steps.append(located.step)
+            located = located.container
+        found = pointer(reversed(steps))
+        if len(steps) > _MAX_DEPTH or any("\ud800" <= letter <= "\udfff" for letter in found):
+            raise _unreadable()
+        return found
+
+
+def _too_large(document: Any, kinds: Sequence[type] = (int, float)) -> list[tuple[str, str]]:
+    """Return the location of each number of these kinds that is beyond 64 bits, up to a limit, and the reason."""
+    found, left = list[_Located](), [_Located(document)]
+    while left and len(found) < _MAX_PROBLEMS:
+        located = left.pop()
+        if isinstance(located.value, dict):
+            left.extend(_Located(value, name, located) for name, value in located.value.items())
+        elif isinstance(located.value, list):
+            left.extend(_Located(value, number, located) for number, value in enumerate(located.value))
+        elif type(located.value) in kinds and not _SMALLEST <= located.value <= _LARGEST:
+            found.append(located)
+    reason = f"does not fit 64 bits: use a number from {_SMALLEST} to {_LARGEST}"
+    return [(located.pointer(), reason) for located in reversed(found)]
 
 
 def _reject_constant(_constant: str) -> NoReturn:
@@ -363,7 +418,7 @@ def _text_schema(field: msgspec.structs.FieldInfo) -> dict[str, Any]:
 
 def _takes_several(field: msgspec.structs.FieldInfo) -> bool:
     kind = field.type
-    if get_origin(kind) in {Union, UnionType}:
+    while get_origin(kind) in {Annotated, Union, UnionType}:
         kind = next(each for each in get_args(kind) if each is not NoneType)
     return get_origin(kind) is tuple
 

@@ -11,8 +11,10 @@ import binascii
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
+import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -25,6 +27,7 @@ from cryptography.x509.verification import (
     VerificationError,
 )
 
+from remuda.http.revocations import RevocationLists
 from remuda.kernel.errors import Malformed, Unauthenticated
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----([0-9A-Za-z+/=\s]+)-----END CERTIFICATE-----\s*")
@@ -87,13 +90,28 @@ def check_client(certificate: x509.Certificate) -> None:
 class ClientAuthorities:
     """Authorities whose certificates clients may have. They are replaced when their file changes."""
 
-    def __init__(self, pem: bytes) -> None:
-        """Take the certificates of the authorities as PEM, or raise ValueError."""
-        self._store = _store(pem)
+    def __init__(self, pem: bytes, lists: bytes | None = None) -> None:
+        """Take the certificates and the revocation lists of the authorities as PEM, or raise ValueError.
+
+        Without lists no certificate is revoked.
+        """
+        self.replace(pem)
+        self.revocations = None if lists is None else RevocationLists(lists, self.certificates)
 
     def replace(self, pem: bytes) -> None:
         """Replace the authorities, or raise ValueError and keep them."""
-        self._store = _store(pem)
+        certificates = x509.load_pem_x509_certificates(pem)
+        self._store, self.certificates = Store(certificates), certificates
+
+    def check_revocation(self, pem: str, now: datetime) -> None:
+        """Raise Unauthenticated if the certificate of a client, which TLS has verified, may be revoked."""
+        if self.revocations is None:
+            return
+        try:
+            certificate = x509.load_pem_x509_certificate(pem.encode())
+        except ValueError:
+            raise Unauthenticated("certificate is not valid: use another one") from None
+        self.revocations.check(certificate, now)
 
     def verify(self, chain: Sequence[x509.Certificate], now: datetime) -> None:
         """Raise Unauthenticated unless an authority has issued the first of these certificates to a client."""
@@ -110,10 +128,39 @@ class ClientAuthorities:
                 "certificate is not trusted: use one for client authentication that an authority in "
                 "server.client_ca_file has issued"
             ) from None
+        if self.revocations is not None:
+            self.revocations.check(first, now)
 
 
-def _store(pem: bytes) -> Store:
-    return Store(x509.load_pem_x509_certificates(pem))
+def replace_lists(authorities: ClientAuthorities, path: Path) -> None:
+    """Load the revocation lists again; or raise OSError or ValueError, and reject every certificate of a client."""
+    assert authorities.revocations is not None, "there is a file of lists"
+    try:
+        pem = path.read_bytes()
+    except OSError as error:
+        authorities.revocations.fail(f"{path} cannot be read ({error.strerror})")
+        raise
+    authorities.revocations.replace(pem, authorities.certificates)
+
+
+class RevocationMonitor:
+    """Log lines about revocation lists that cannot be used, one for each change."""
+
+    def __init__(self, authorities: ClientAuthorities | None) -> None:
+        self._revocations = None if authorities is None else authorities.revocations
+        self._problem = ""
+
+    def check(self, now: datetime) -> None:
+        """Log that certificates are rejected, or accepted again."""
+        problem = "" if self._revocations is None else self._revocations.problem(now)
+        if problem == self._problem:
+            return
+        self._problem = problem
+        if problem:
+            remedy = "replace server.client_crl_file by the present lists"
+            structlog.get_logger().error("client certificates are rejected", cause=problem, remedy=remedy)
+        else:
+            structlog.get_logger().info("client certificates are accepted again")
 
 
 def _check_authority(_policy: Policy, _certificate: x509.Certificate, extension: x509.BasicConstraints) -> None:

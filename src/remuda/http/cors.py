@@ -16,6 +16,7 @@ REQUEST_HEADERS = (
     "tracestate",
     "Idempotency-Key",
     "If-Match",
+    "If-None-Match",
     "Last-Event-ID",
 )
 """Headers that a page may send."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from remuda.access.principal import Permission, Verb
 from remuda.http.responses import EtagView
 from remuda.http.routes import AnyRoute, Route, Scope
-from remuda.http.schema import ListQuery, Nothing, Parameters
+from remuda.http.schema import NamedListQuery, Nothing, Parameters
 from remuda.http.signatures import returns_nothing
 
 CrudOperation = Literal["list", "create", "get", "update", "delete"]
@@ -38,7 +38,7 @@ def crud(
     view: EtagView[Any, Any] | None = None,
     create: type | None = None,
     update: type | None = None,
-    query: type[Parameters] = ListQuery,
+    query: type[Parameters] = NamedListQuery,
     parent: type[Parameters] = Nothing,
     scope: Scope = "project",
     names: str = "",

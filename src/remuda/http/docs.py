@@ -6,9 +6,10 @@ self-contained: no script, font, image or other host.
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from remuda.http.errors import NO_CACHE
+from remuda.http.merged_document import Published, merged_document
 from remuda.http.openapi import document
 from remuda.http.responses import HTML, JSON, Response
 from remuda.http.routes import Table
@@ -23,6 +25,7 @@ from remuda.http.routes import Table
 JsonMapping = Mapping[str, Any]
 
 _DEEPEST = 6
+_MARKS = {"## ": "h2", "- ": "li"}
 _PREFIX = "#/components/schemas/"
 
 
@@ -123,8 +126,9 @@ class _Operation:
 class DocsPages:
     """Documentation pages of one API, by path: `/openapi.json`, `/docs`, and its root, which redirects there."""
 
-    def __init__(self, table: Table, version: str) -> None:
-        self._table, self._version = table, version
+    def __init__(self, table: Table, version: str, *, merged: Sequence[Published] = ()) -> None:
+        """Take the APIs that `/openapi.json` describes in one document, if it is not this one alone."""
+        self._table, self._version, self._merged = table, version, tuple(merged)
         self._cache: dict[tuple[str, str], Response] = {}
         self._makers: Mapping[str, Callable[[str], Response]] = {
             "/openapi.json": self._openapi,
@@ -142,7 +146,12 @@ class DocsPages:
         return self._cache[path, mounted_at]
 
     def _openapi(self, mounted_at: str) -> Response:
-        content = document(self._table, version=self._version, server=mounted_at or "/")
+        server = mounted_at or "/"
+        content = (
+            merged_document(self._merged, version=self._version, server=server)
+            if self._merged
+            else document(self._table, version=self._version, server=server)
+        )
         return Response(200, msgspec.json.encode(content), (JSON, NO_CACHE))
 
     def _docs(self, mounted_at: str) -> Response:
@@ -164,10 +173,24 @@ def render_docs(api: Document) -> tuple[bytes, str]:
     html = environment.get_template("docs.html").render(
         api=api,
         style=style,
+        about=[(tag, list(group)) for tag, group in groupby(_blocks(api["info"]["description"]), key=itemgetter(0))],
         headings=[(heading, list(group)) for heading, group in groupby(operations, key=lambda one: one.heading)],
     )
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return html.encode(), f"default-src 'none'; style-src 'sha256-{allowed}'; frame-ancestors 'none'"
+
+
+Block = tuple[str, list[tuple[str, bool]]]
+"""An element of a page, and its text in parts: whether each is code."""
+
+
+def _blocks(markdown: str) -> Iterator[Block]:
+    """Yield the blocks of a description in Markdown: headings, paragraphs and items of lists, with code in them."""
+    for block in filter(None, markdown.split("\n\n")):
+        text = block.strip()
+        tag = next((tag for mark, tag in _MARKS.items() if text.startswith(mark)), "p")
+        parts = text.removeprefix("## ").removeprefix("- ").split("`")
+        yield tag, [(part, number % 2 == 1) for number, part in enumerate(parts) if part]
 
 
 def _operations(api: Document) -> Iterator[_Operation]:

@@ -1,7 +1,7 @@
 """Endpoint: a route with everything that can be prepared before the first request."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import reduce
+from functools import partial, reduce
 from types import NoneType
 from typing import Any
 
@@ -12,11 +12,11 @@ from remuda.http.audit import AuditOperation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader, FormReader
 from remuda.http.errors import NO_CACHE, NO_STORE, RejectedRequest, reject, reject_in_oauth, uncached
-from remuda.http.invocation import invocation, repeat_invocation
+from remuda.http.invocation import invocation, repeat_invocation, service_for
 from remuda.http.pages import page_response, redirect_response, reject_with_page
 from remuda.http.responses import JSON, Header, OtherResponse, Redirect, Rendered, Response, Viewed, wire_headers
 from remuda.http.routes import AnyRoute
-from remuda.http.schema import NOTHING
+from remuda.http.schema import NOTHING, NameQuery
 from remuda.kernel.secrets import reveal
 
 _EMPTY = (NO_CACHE,)
@@ -43,6 +43,7 @@ class Endpoint:
         "declared",
         "invoke",
         "is_audited",
+        "is_genuine",
         "is_public",
         "is_read",
         "named_in",
@@ -59,6 +60,7 @@ class Endpoint:
         """Take as `action` the last segment of the path if it is an action on an object."""
         self.route = route
         self.invoke, self.repeat = invocation(route, services), repeat_invocation(route, services)
+        self.is_genuine = None if route.is_genuine is None else partial(route.is_genuine, service_for(route, services))
         self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
         self.operation = AuditOperation(method=route.method, route=route.path, action=action)
@@ -94,6 +96,12 @@ class Endpoint:
         """
         if self._is_api and principal.service is None and principal.type in {"user", "service"}:
             self._reject_unknown(query)
+
+    def filtered(self, result: Any, query: Any) -> Any:
+        """Return a list that is not a collection, with the items of the name that the query asks for."""
+        if not isinstance(query, NameQuery) or query.name is None:
+            return result
+        return [each for each in result if getattr(each, "metadata", each).name == query.name]
 
     def with_payer(self, principal: Principal, values: tuple[str, ...]) -> Principal:
         """Return the principal with its payer, from its credentials or else from the path."""

@@ -89,36 +89,44 @@ class _ErrorFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for users.")]
     trace_id: TraceId
     code: Annotated[str, msgspec.Meta(description="What happened, for programs; it never changes.")]
-    problems: tuple[Problem, ...] = ()
+    problems: Annotated[
+        tuple[Problem, ...], msgspec.Meta(description="The parts of the request that are wrong, if it is known which.")
+    ] = ()
 
 
 class ErrorBody(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):
     """Body of an error whose status is in the wire contract."""
 
-    error: Literal[
-        "invalid_request",
-        "access_denied",
-        "forbidden",
-        "not_found",
-        "method_not_allowed",
-        "conflict",
-        "request_entity_too_large",
-        "unsupported_media_type",
-        "unprocessable_content",
-        "server_error",
+    error: Annotated[
+        Literal[
+            "invalid_request",
+            "access_denied",
+            "forbidden",
+            "not_found",
+            "method_not_allowed",
+            "conflict",
+            "request_entity_too_large",
+            "unsupported_media_type",
+            "unprocessable_content",
+            "server_error",
+        ],
+        msgspec.Meta(description="The word of the status, for programs."),
     ]
 
 
 class OtherErrorBody(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):
     """Body of an error whose status is our addition."""
 
-    error: Literal[
-        "request_timeout",
-        "gone",
-        "precondition_failed",
-        "too_many_requests",
-        "request_header_fields_too_large",
-        "unavailable",
+    error: Annotated[
+        Literal[
+            "request_timeout",
+            "gone",
+            "precondition_failed",
+            "too_many_requests",
+            "request_header_fields_too_large",
+            "unavailable",
+        ],
+        msgspec.Meta(description="The word of the status, for programs."),
     ]
 
 
@@ -128,8 +136,16 @@ class OAuth2Error(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     error: Annotated[str, msgspec.Meta(description="A word of OAuth2, for programs.")]
     error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for users.")]
     trace_id: TraceId | msgspec.UnsetType = msgspec.UNSET
-    code: str | msgspec.UnsetType = msgspec.UNSET
-    problems: tuple[Problem, ...] = ()
+    code: Annotated[
+        str | msgspec.UnsetType,
+        msgspec.Meta(
+            description="What happened, for programs, if the request failed before OAuth2 was reached; it never "
+            "changes."
+        ),
+    ] = msgspec.UNSET
+    problems: Annotated[
+        tuple[Problem, ...], msgspec.Meta(description="The parts of the request that are wrong, if it is known which.")
+    ] = ()
 
 
 class _Body(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):

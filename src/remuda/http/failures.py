@@ -1,10 +1,12 @@
 """Failed authentications of each address.
 
 A failure counts against its address (`client_network`). Beyond the limit failures get 429. A valid credential is never
-rejected for the failures of others at its address, so the limit applies after the verification. That costs something,
-and each verification tells a guesser something, so an address over its limit is slowed down before: its credentials
-are verified one after the other, some time apart, and those of different subjects take turns. Only if too many wait at
-one address, one is rejected at once: the newest of the subject with most of them.
+rejected for the failures of others at its address, so the limit applies after the verification. A signature of ours,
+and a credential of 256 random bits that is found by its hash, are recognized at once (`Authenticator.is_genuine`,
+`Route.is_genuine`). Any other verification costs something and tells a guesser something, so an address over its limit
+is slowed down before: its credentials are verified one after the other, some time apart, and those of different
+subjects take turns. Only if too many wait at one address, one is rejected at once: the newest of the subject with most
+of them.
 """
 
 import math

@@ -5,6 +5,7 @@ very types that validate requests. Every response that can occur is listed, beca
 with the document.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from types import NoneType
@@ -12,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.bodies import FORM, form_schema, wire_schema
+from remuda.http.bodies import FORM, form_schema
+from remuda.http.components import JsonObject, components_of, example_of
 from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.pages import PAGE_HEADERS
 from remuda.http.request import HEADER_PATTERN
@@ -25,7 +27,7 @@ HEADERS: Mapping[str, str] = {
     "Allow": "The methods that the path has.",
     "Cache-Control": "How long it may be cached, if at all.",
     "Content-Security-Policy": "What a page may load, and where its forms may be submitted.",
-    "ETag": "The state that was read: send it back as If-Match.",
+    "ETag": "The state that was read: send it back as If-Match or, for a list, as If-None-Match.",
     "Idempotency-Replayed": "This response was stored for the first request with this Idempotency-Key.",
     "Link": "The next page, as rel=next.",
     "Location": "The URL of the redirect.",
@@ -82,8 +84,6 @@ _ABOUT: Mapping[int, str] = {
     500: "An internal error.",
     503: "The service is temporarily unavailable: try again later.",
 }
-JsonObject = dict[str, Any]
-
 _HTML: JsonObject = {"text/html": {"schema": {"type": "string"}}}
 _EVENT: JsonObject = {
     "description": "One of the events of the stream.",
@@ -106,6 +106,9 @@ def route_responses(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonO
     responses = {str(route.success): _success_response(route, schemas)}
     if route.other is not None:
         responses[str(route.other.status)] = _other_response(route, route.other, schemas)
+    if route.is_collection:
+        unchanged = "The list has not changed since the one with the ETag that was sent."
+        responses["304"] = {"description": unchanged, "headers": _headers("ETag", "X-Resource-Version")}
     if route.may_redirect:
         responses["302"] = {"description": HTTPStatus.FOUND.phrase, "headers": _headers("Location", *_ON_PAGES)}
     statuses = sorted({*_kernel_statuses(route), *route.errors})
@@ -187,7 +190,7 @@ def _success_headers(route: AnyRoute) -> Iterator[str]:
     if route.is_paged:
         yield from ("Link", "X-Continue")
     if route.is_collection:
-        yield from ("X-Accel-Buffering", "X-Resource-Version")
+        yield from ("ETag", "X-Accel-Buffering", "X-Resource-Version")
     elif route.response_type is not NoneType and not route.page:
         yield "ETag"
     if route.replays:
@@ -200,12 +203,17 @@ def _headers(*names: str) -> dict[str, JsonObject]:
 
 _ELSEWHERE = {"accept", "authorization", "content-type", "cookie"}
 """Headers that OpenAPI describes elsewhere."""
-_REF = "#/components/schemas/{name}"
 _IDEMPOTENCY_KEY: JsonObject = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "Identifies this request: if it is sent again with the same key, it is executed once.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
+_IF_NONE_MATCH: JsonObject = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The ETag of the list that the client has: if it has not changed, the response is 304.",
+    "schema": {"type": "string"},
 }
 _IF_MATCH: JsonObject = {
     "name": "If-Match",
@@ -236,7 +244,12 @@ _OF_SERVICES: JsonObject = {
 }
 """Not listed with the operations: callers other than services do not use them."""
 _SCHEMES: JsonObject = {
-    "bearer": {"type": "http", "scheme": "bearer"},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An access token, in the header Authorization. The description of this document says how to "
+        "get one.",
+    },
     "service": {
         "type": "mutualTLS",
         "description": "For services. They name the principal they act for in `X-Principal`, and restrict themselves "
@@ -245,15 +258,39 @@ _SCHEMES: JsonObject = {
 }
 
 
+AUTHENTICATION = """
+
+## Authentication
+
+A request carries an access token in the header `Authorization: Bearer TOKEN`. Operations whose `security` is empty \
+need none. Tokens come from the service identity:
+
+- A user logs in with a browser: OAuth 2.0 with an authorization code and PKCE, or with a device code. \
+`/.well-known/openid-configuration` of identity names the endpoints. `remuda login` does this for the command. An \
+access token expires soon, and the refresh token beside it gets the next one.
+
+- A program uses a service account. The caller that creates the account gets its token in the response, once; \
+`POST .../serviceaccounts/{serviceAccountID}/rotate` replaces it.
+
+- The first start of a process writes the token of a first service account to `credentials.json` in its data directory.
+
+- A service uses a client certificate, and names the principal that it acts for in `X-Principal`.
+
+Without a valid token the response is 401, and its header `WWW-Authenticate` names the place where to get one. A \
+caller without the permission gets 403; an object that the caller may not know of is 404.
+"""
+"""The section on authentication in the description of every document, in Markdown."""
+
+
 def document(table: Table, *, version: str, server: str = "/") -> JsonObject:
     """Return the document of a service that is mounted at `server`."""
-    schemas, components = _schemas(table)
+    schemas, components = components_of(_types(table))
     return {
         "openapi": "3.1.0",
         "info": {"title": table.title, "version": version, "description": _about(table)},
         "servers": [{"url": server}],
         "tags": [{"name": name} for name in dict.fromkeys(route.heading for route in table.routes)],
-        "paths": _paths(table, schemas),
+        "paths": _paths(table, schemas, components),
         "components": {
             "schemas": dict(sorted(components.items())),
             "responses": error_responses(table.routes, schemas),
@@ -267,29 +304,32 @@ def document(table: Table, *, version: str, server: str = "/") -> JsonObject:
 
 
 def _about(table: Table) -> str:
-    return f"{table.description} Every path with GET also supports HEAD.".lstrip()
+    return f"{table.description} Every path with GET also supports HEAD.{AUTHENTICATION}".lstrip()
 
 
-def _schemas(table: Table) -> tuple[Mapping[Any, JsonObject], JsonObject]:
-    """Return the schema of each type on the wire, and the components that these refer to."""
-    bodies = [route.body_type for route in table.routes if route.has_body and not route.form]
-    responses = [route.response_type for route in table.routes if not route.page]
-    others = [route.other.response_type for route in table.routes if route.other is not None]
-    own_errors = [body for route in table.routes for body in route.error_bodies.values()]
-    errors = [ErrorBody, OtherErrorBody, *(OAuth2Error for route in table.routes if route.oauth)]
-    kinds = list(dict.fromkeys([*errors, *bodies, *responses, *others, *own_errors]))
-    schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
-    return dict(zip(kinds, schemas, strict=True)), components
+def _types(table: Table) -> Iterator[Any]:
+    """Yield the types of all bodies."""
+    yield from (ErrorBody, OtherErrorBody)
+    for route in table.routes:
+        if route.oauth:
+            yield OAuth2Error
+        if route.has_body and not route.form:
+            yield route.body_type
+        if not route.page:
+            yield route.response_type
+        if route.other is not None:
+            yield route.other.response_type
+        yield from route.error_bodies.values()
 
 
-def _paths(table: Table, schemas: Mapping[Any, JsonObject]) -> JsonObject:
+def _paths(table: Table, schemas: Mapping[Any, JsonObject], components: Mapping[str, JsonObject]) -> JsonObject:
     paths: JsonObject = {}
     for route in table.routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, components)
     return paths
 
 
-def _operation(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
+def _operation(route: AnyRoute, schemas: Mapping[Any, JsonObject], components: Mapping[str, JsonObject]) -> JsonObject:
     operation: JsonObject = {"operationId": route.name, "summary": route.summary, "tags": [route.heading]}
     if route.description:
         operation["description"] = route.description
@@ -300,7 +340,7 @@ def _operation(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject
     ]:
         operation["parameters"] = parameters
     if route.has_body:
-        operation["requestBody"] = _body(route, schemas)
+        operation["requestBody"] = _body(route, schemas, components)
     operation["responses"] = route_responses(route, schemas)
     operation["security"] = [] if route.scope == "public" else [{name: []} for name in _SCHEMES]
     operation["x-scope"] = route.scope
@@ -309,11 +349,13 @@ def _operation(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject
     return operation
 
 
-def _body(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonObject:
-    if not route.form:
-        return {"required": True, "content": {"application/json": {"schema": schemas[route.body_type]}}}
-    schema = form_schema(route.body_type)
-    return {"required": "required" in schema, "content": {FORM: {"schema": schema}}}
+def _body(route: AnyRoute, schemas: Mapping[Any, JsonObject], components: Mapping[str, JsonObject]) -> JsonObject:
+    schema = form_schema(route.body_type) if route.form else schemas[route.body_type]
+    content = {"schema": schema}
+    with contextlib.suppress(LookupError):  # the tests demand an example of each body
+        content["example"] = example_of(schema, components)
+    is_required = not route.form or "required" in schema
+    return {"required": is_required, "content": {FORM if route.form else "application/json": content}}
 
 
 def _parameters(kind: type[Parameters], location: str) -> Iterator[JsonObject]:
@@ -344,6 +386,7 @@ def _without_null(schema: JsonObject) -> JsonObject:
 def _header_parameters(route: AnyRoute) -> Iterator[JsonObject]:
     if route.is_collection:
         yield _LAST_EVENT_ID
+        yield _IF_NONE_MATCH
     if route.takes_key:
         yield _IDEMPOTENCY_KEY
     if route.is_conditional:

@@ -12,6 +12,7 @@ alone do not show what becomes visible because permissions changed, so it is val
 
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -19,6 +20,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 import msgspec
 
 from remuda.access.principal import AccessList, Permission
+from remuda.http.errors import NO_CACHE, NO_STORE
+from remuda.http.list_cache import CachedList, ListCache, LongList, array
 from remuda.http.responses import JSON, Collection, Header, Response, without_etag, without_etags
 from remuda.http.schema import ListQuery, PageQuery
 from remuda.kernel.clock import yield_to_loop
@@ -89,13 +92,13 @@ class CursorAccessChanged(Gone):
 class Cursors:
     """Cursors of readers with these permissions."""
 
-    __slots__ = ("_digest",)
+    __slots__ = ("digest",)
 
     def __init__(self, access: AccessList) -> None:
-        self._digest = _digest(access)
+        self.digest = access_digest(access)
 
     def write(self, version: str) -> str:
-        return f"{version}-{self._digest}"
+        return f"{version}-{self.digest}"
 
     def read(self, cursor: str) -> str:
         """Return the version of a cursor, under whichever permissions; raise Malformed if it is invalid."""
@@ -106,13 +109,30 @@ class Cursors:
 
     def check(self, cursor: str, kind: str) -> None:
         """Raise Gone if a cursor was issued under other permissions."""
-        if not cursor.endswith(f"-{self._digest}"):
+        if not cursor.endswith(f"-{self.digest}"):
             raise CursorAccessChanged(kind, self.read(cursor))
 
 
 def invalid_cursor() -> Malformed:
     problem = "is not an id of this stream"
     return Malformed(f"Last-Event-ID {problem}: leave it out to start over.", [("Last-Event-ID", problem)])
+
+
+_KNOWN_DIGESTS: OrderedDict[int, tuple[AccessList, str]] = OrderedDict()
+"""Digests by the identity of the access list, which is kept so that the identity stays its own."""
+_MAX_DIGESTS = 1_024
+
+
+def access_digest(access: AccessList) -> str:
+    """Return a digest of permissions: equal permissions have equal ones."""
+    known = _KNOWN_DIGESTS.get(id(access))
+    if known is not None:
+        return known[1]
+    digest = _digest(access)
+    _KNOWN_DIGESTS[id(access)] = access, digest
+    if len(_KNOWN_DIGESTS) > _MAX_DIGESTS:
+        _KNOWN_DIGESTS.popitem(last=False)
+    return digest
 
 
 def _digest(access: AccessList) -> str:
@@ -149,11 +169,23 @@ _READS_PER_ITEM = 10
 
 
 async def list_response(
-    collection: Collection[Any, Any], query: ListQuery, tokens: PageTokens, cursors: Cursors, *, query_string: str = ""
+    collection: Collection[Any, Any],
+    query: ListQuery,
+    tokens: PageTokens,
+    cursors: Cursors,
+    *,
+    query_string: str = "",
+    lists: ListCache | None = None,
+    if_none_match: bytes | None = None,
 ) -> Response:
-    """Return the response with a page or the complete list."""
+    """Return the response with a page or the complete list, from the cache if there is one for it."""
     if query.limit is None and query.continue_ is None:
-        return await _everything(collection, cursors)
+        if lists is None or collection.selection is None:
+            return await _everything(collection, cursors)
+        found = await lists.get(collection, access=cursors.digest, query_length=len(query_string))
+        if isinstance(found, CachedList):
+            return _cached(found, cursors, if_none_match)
+        return _long(collection, found, cursors)
     limit = query.limit or _WHOLE
     token = tokens.read(collection, query.continue_) if query.continue_ is not None else None
     try:
@@ -197,20 +229,47 @@ async def _everything(collection: Collection[Any, Any], cursors: Cursors) -> Res
     return Response(200, _body(collection, first), (JSON, _version(first, cursors)))
 
 
+def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) -> Response:
+    """Return a list, or 304 if the client has it already."""
+    cursor = b"x-resource-version", cursors.write(found.mark.version).encode()
+    headers = (cursor, (b"etag", found.etag), NO_STORE[0] if found.secrets else NO_CACHE)
+    if if_none_match is not None and is_match(if_none_match, found.etag):
+        return Response(304, b"", headers)
+    return Response(200, found.body, (JSON, *headers))
+
+
+def is_match(if_none_match: bytes, etag: bytes) -> bool:
+    """Return whether an If-None-Match header names this ETag, by the weak comparison that reads use."""
+    return if_none_match.strip() == b"*" or etag in [
+        tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")
+    ]
+
+
+def _long(collection: Collection[Any, Any], found: LongList, cursors: Cursors) -> Response:
+    """Return a list in parts that is too long for the cache, from where reading it stopped."""
+    cursor = b"x-resource-version", cursors.write(found.version).encode()
+    cache_control = NO_STORE[0] if collection.has_secret else NO_CACHE
+    first = Page(found.items, found.version, found.next)
+    return Response(200, _chunks(collection, first, has_etags=False), (JSON, cursor, cache_control))
+
+
 def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
     """Return a page and the rest of the list: whole, or in parts if that could use much memory."""
     if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
-        return _array(without_etags(collection.view, first.items))
+        return array(without_etags(collection.view, first.items))
     return _chunks(collection, first)
 
 
-async def _chunks(collection: Collection[Any, Any], page: Page[bytes]) -> AsyncIterator[bytes]:
+async def _chunks(
+    collection: Collection[Any, Any], page: Page[bytes], *, has_etags: bool = True
+) -> AsyncIterator[bytes]:
     """Yield an array in parts; each is read after the previous one was sent."""
-    opening = b"["
+    opening, view = b"[", collection.view if has_etags else bytes
     while True:
-        for batch in batches(collection.view, page.items, _PART_BYTES):
+        for batch in batches(view, page.items, _PART_BYTES):
             yield opening + b",".join(batch)
             opening = b","
+        view = collection.view
         if page.next is None:
             break
         await yield_to_loop()
@@ -243,14 +302,6 @@ async def _page(collection: Collection[Any, Any], limit: int, after: str | None)
         if page.next is None or 2 * len(items) >= limit or read >= _READS_PER_ITEM * limit:
             return Page(items, page.version, page.next)
         await yield_to_loop()
-
-
-def _array(items: Sequence[bytes]) -> bytes:
-    """Join items with one copy of each: adding a bracket to the result would copy it whole."""
-    if not items:
-        return b"[]"
-    first, *others = items
-    return b",".join([b"[" + first, *others[:-1], others[-1] + b"]"]) if others else b"[" + first + b"]"
 
 
 def _version(page: Page[bytes], cursors: Cursors) -> Header:

@@ -75,3 +75,8 @@ class CertificateProxies(ProxyNetworks):
         chain = read_chain(header)
         self._authorities.verify(chain, now)
         return to_pem(chain)
+
+    def check_revocation(self, certificate: str, now: datetime) -> None:
+        """Raise Unauthenticated if a certificate (PEM) that TLS has verified may be revoked."""
+        if self._authorities is not None:
+            self._authorities.check_revocation(certificate, now)

@@ -68,19 +68,19 @@ class RateLimiter:
         if who in self._empty_at:
             self._empty_at[who] -= self._cost_s
 
-    def take(self, who: str) -> tuple[Header, ...]:
-        """Count a request of a caller and return the response headers; raise OverLimit if it has no quota left."""
+    def take(self, who: str, requests: int = 1) -> tuple[Header, ...]:
+        """Count requests of a caller and return the response headers; raise OverLimit if it has no quota for them."""
         now = self._clock.monotonic()
         before = max(self._empty_at.get(who, now), now)
-        after = self._check(before, now)
+        after = self._check(before, now, requests)
         self._empty_at.pop(who, None)
         self._empty_at[who] = after
         self._forget(now)
         return self._headers(after - now)
 
-    def _check(self, before: float, now: float) -> float:
-        """Return when a bucket is empty after one more request, or raise OverLimit if it does not fit."""
-        after = before + self._cost_s
+    def _check(self, before: float, now: float, requests: int) -> float:
+        """Return when a bucket is empty after more requests, or raise OverLimit if they do not fit."""
+        after = before + requests * self._cost_s
         if not self._fits(after, now):
             wait_s = max(1, math.ceil(after - now - self._window_s))
             headers = (*self._headers(before - now), (b"retry-after", b"%d" % wait_s))
@@ -98,7 +98,7 @@ class RateLimiter:
     def _forget(self, now: float) -> None:
         """Drop callers whose quota is back, from the front; any other such caller follows within a window."""
         callers = self._empty_at
-        while callers[first := next(iter(callers))] <= now or len(callers) > self._most_callers:
+        while callers and (callers[first := next(iter(callers))] <= now or len(callers) > self._most_callers):
             del callers[first]
 
 

@@ -14,9 +14,9 @@ gets one of them. The ETag of the other one does not depend on the hidden part: 
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -26,7 +26,7 @@ from remuda.http.asgi import Receive, Send
 from remuda.kernel.encoding import canonical_json
 from remuda.kernel.errors import PreconditionFailed
 from remuda.store.contract import Store, View
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import NAME_LABEL, Resource, ResourceT
 
 Header = tuple[bytes, bytes]
 """A name in lower case, and its value."""
@@ -34,6 +34,9 @@ Header = tuple[bytes, bytes]
 JSON: Header = (b"content-type", b"application/json")
 
 HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+
+WHOLE = "remuda.whole"
+"""Extension of the ASGI message that begins a response: its whole body follows at once."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = frozenset({204, 304})
@@ -53,7 +56,7 @@ class Response(msgspec.Struct, frozen=True):
         if isinstance(self.body, bytes):
             if self.status not in _BODILESS:
                 headers.append((b"content-length", b"%d" % len(self.body)))
-            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            await send({"type": "http.response.start", "status": self.status, "headers": headers, WHOLE: True})
             await send({"type": "http.response.body", "body": self.body})
             return
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
@@ -65,10 +68,10 @@ class Response(msgspec.Struct, frozen=True):
     async def send_head(self, send: Send, more: tuple[Header, ...] = ()) -> None:
         """Send the response to HEAD: that of GET without the body."""
         headers = [*self.headers, *more]
-        if isinstance(self.body, bytes):
-            headers.append((b"content-length", b"%d" % len(self.body)))
-        else:
+        if not isinstance(self.body, bytes):
             await _close(self.body)
+        elif self.status not in _BODILESS:
+            headers.append((b"content-length", b"%d" % len(self.body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
@@ -179,8 +182,21 @@ class Collection(Generic[ResourceT, ResponseT]):
     """Whether the caller may see an object. None if the labels already decide it, which lets a list be served from the
     cache. A watch notices a change of visibility only if the labels or a declared index changed too, so this must
     depend on nothing else."""
+    selection: Hashable = None
+    """Equal for collections that select the same objects for readers with the same permissions: then whole lists are
+    kept for the next request (`list_cache`). None if `visible` depends on anything else."""
     reader: Principal | None = None
     """The reader, if the view is guarded; without one, all objects are shown without their guarded parts."""
+
+    def named(self, name: str) -> "Collection[ResourceT, ResponseT]":
+        """Return the objects with exactly this name."""
+        is_visible = self.visible
+
+        def is_named(resource: ResourceT) -> bool:
+            return resource.metadata.labels.get(NAME_LABEL) == name and (is_visible is None or is_visible(resource))
+
+        selection = None if self.selection is None else (self.selection, name)
+        return replace(self, visible=is_named, selection=selection)
 
     def view_of(self, resource: ResourceT) -> View[ResourceT]:
         """Return the view of an object for the reader."""
@@ -287,6 +303,11 @@ def split_etag(rendered: bytes, *, has_secret: bool = False) -> Rendered[Any]:
 def without_etag(view: View[Any], rendered: bytes) -> bytes:
     """Return what a view rendered, without the ETag if there is one."""
     return rendered[_WIDTH:] if isinstance(view, EtagView) else rendered
+
+
+def body_of(view: View[ResourceT], resource: ResourceT) -> bytes:
+    """Render an object as it is in a list, without computing an ETag."""
+    return msgspec.json.encode(view.read(resource)) if isinstance(view, EtagView) else view(resource)
 
 
 def without_etags(view: View[Any], rendered: Sequence[bytes]) -> Sequence[bytes]:

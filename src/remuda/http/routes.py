@@ -25,7 +25,7 @@ from remuda.http.responses import Collection, EtagView, OtherResponse, Rendered,
 from remuda.http.schema import ListQuery, Nothing, PageQuery, Parameters
 from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
 
-Method = Literal["GET", "POST", "PUT", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 """Methods of our APIs; OPTIONS is handled for all routes."""
 
 Scope = Literal["public", "authenticated", "everywhere", "organization", "project"]
@@ -122,8 +122,13 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, ResponseT]):
     """Whether it may respond with 302 as well."""
     oauth: bool = False
     """Whether its errors are OAuth 2 errors (`OAuthError`). Its responses are not cached."""
-    authenticates: bool = False
-    """Whether a public route verifies credentials of its own: its failures count against the address of the caller."""
+    is_genuine: Callable[[ServiceT, Call[PathT, QueryT, BodyT]], Coroutine[Any, Any, bool]] | None = None
+    """For a public route that verifies credentials of its own: returns whether those of a call are genuine.
+
+    Failures of such a route count against the address of the caller. Beyond the limit, credentials that are not genuine
+    wait. The check is as cheap as a lookup by index or a signature, changes nothing, and is true only of credentials
+    that the route accepts or rejects for a reason that it states.
+    """
     max_age_s: int = 0
     """Time for which a client may cache the response privately; 0 for none."""
     headers: tuple[str, ...] = ()

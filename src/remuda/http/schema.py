@@ -3,6 +3,7 @@
 Apart from the route table, so that a program that only reads schemas, such as the CLI, starts quickly.
 """
 
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -15,6 +16,12 @@ Id = Annotated[
     ),
 ]
 """An id in a path or query: any UUID, so that an invalid one is rejected before authentication."""
+
+Uuid = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uuid"})]
+"""An id in a response that is always a UUID, which is therefore not validated when it is read."""
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its time zone, as in RFC 3339."""
 
 
 ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: a proxy may decode it once."
@@ -48,3 +55,19 @@ class ListQuery(PageQuery, frozen=True):
     """Query of a list of stored objects, which can also be watched."""
 
     watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False
+
+
+ByName = Annotated[str, msgspec.Meta(max_length=255, description="Only those with exactly this name.")]
+"""Filter of a list by the name in the metadata. The request pipeline applies it."""
+
+
+class NameQuery(Parameters, frozen=True):
+    """Query of a list that is neither paged nor watched."""
+
+    name: ByName | None = None
+
+
+class NamedListQuery(ListQuery, frozen=True):
+    """Query of a list of stored objects with names."""
+
+    name: ByName | None = None

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from remuda.access.principal import Context
 from remuda.http.responses import Collection, HtmlPage, OtherResponse, Redirect, Rendered, Viewed
+from remuda.http.schema import NamedListQuery, NameQuery
 from remuda.store.objects import Resource
 
 Method = Callable[..., Any]
@@ -144,10 +145,15 @@ def _check_complete(taken: set[str], inputs: Inputs) -> None:
     needed = {"context"} if inputs.needs_context else set()
     if inputs.needs_all:
         needed |= set(get_type_hints(inputs.path))
-        needed |= set() if "query" in taken else query - _LIST_FIELDS
+        needed |= set() if "query" in taken else query - _applied_fields(inputs.query)
         needed |= set() if inputs.body is None else {"body"}
     if missing := sorted(needed - taken):
         raise ValueError(f"does not take the argument {', '.join(missing)}")
+
+
+def _applied_fields(query: type) -> frozenset[str]:
+    """Return the fields of a query that the request pipeline applies to a list."""
+    return _LIST_FIELDS | {"name"} if issubclass(query, NameQuery | NamedListQuery) else _LIST_FIELDS
 
 
 def _accepts(expected: Any, given: Any) -> bool:

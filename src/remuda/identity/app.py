@@ -19,6 +19,7 @@ from remuda.identity.federation.code_flow import Federation
 from remuda.identity.federation.providers import LoginProviders, check_providers, seed_providers
 from remuda.identity.login import routes as login
 from remuda.identity.login.account_pages import AccountPage, PasswordPages
+from remuda.identity.login.attempts import Attempts
 from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.browser_sessions import BrowserLogins
 from remuda.identity.login.browser_state import BrowserCookie, BrowserRequestReader, KnownBrowserCookie, States
@@ -29,7 +30,7 @@ from remuda.identity.login.factor_templates import FactorTemplates
 from remuda.identity.login.failed_logins import FailedLogins
 from remuda.identity.login.invitation_pages import InvitationPages
 from remuda.identity.login.invitations import Invitations
-from remuda.identity.login.login_pages import Attempts, LoginPages, LogoutPages
+from remuda.identity.login.login_pages import LoginPages, LogoutPages
 from remuda.identity.login.login_steps import LoginSteps
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
@@ -39,6 +40,7 @@ from remuda.identity.oauth import routes as oauth
 from remuda.identity.oauth.clients import Assertions, Clients, seed_clients
 from remuda.identity.oauth.codes import AuthorizationCodes, DeviceGrants
 from remuda.identity.oauth.exchange import TokenExchange
+from remuda.identity.oauth.genuine import GenuineCredentials
 from remuda.identity.oauth.grants import TokenGrants
 from remuda.identity.oauth.registration import ClientRegistration
 from remuda.identity.oauth.service import OAuth
@@ -59,6 +61,7 @@ from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.rbac.revocation_feed import HEARTBEAT_S
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.rbac.service import Permissions
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.suspensions import routes as suspensions
 from remuda.identity.suspensions.service import Suspensions
@@ -215,6 +218,9 @@ def oauth_service(
             bearers=bearers,
             permissions=permissions,
         ),
+        genuine=GenuineCredentials(
+            store=store, clock=clock, settings=settings, tokens=tokens, sessions=sessions, clients=clients
+        ),
     )
 
 
@@ -244,7 +250,7 @@ def login_services(ports: IdentityPorts, *, tokens: TokenServices, oauth: OAuth,
         "store": store,
         "settings": settings,
         "requests": BrowserRequestReader(cookie=cookie, known_browser_cookie=known_browsers),
-        "states": States(sealer=sealer, clock=clock),
+        "states": States(store=store, sealer=sealer, clock=clock),
         "pages": pages,
         "logins": logins,
         "clients": clients,
@@ -312,12 +318,19 @@ def user_services(
     ports: UserPorts, *, operations: Operations, grants: MembershipGrants, settings: IdentitySettings
 ) -> tuple[Users, Accounts, Groups]:
     """Return the services that share their changes; `operations` has the sagas that are `bound` to the same ports."""
-    store, clock = ports.store, ports.clock
+    store, clock, references = ports.store, ports.clock, ports.memberships.references
     changes = MemberOperations(store=store, operations=operations, grants=grants)
     return (
-        Users(store=store, changes=changes, results=ports.results),
-        Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, results=ports.results),
-        Groups(store=store, clock=clock, settings=settings, grants=grants),
+        Users(store=store, changes=changes, results=ports.results, references=references),
+        Accounts(
+            store=store,
+            clock=clock,
+            changes=changes,
+            tokens=ports.tokens,
+            results=ports.results,
+            references=references,
+        ),
+        Groups(store=store, clock=clock, settings=settings, grants=grants, references=references),
     )
 
 
@@ -349,7 +362,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
         self.ledger = Ledger(store, clock, randomness, intent_lifetime=settings.intent_lifetime)
         self._permissions = Permissions(store=store, settings=settings)
         self._user_ports = UserPorts(
-            store=store, clock=clock, tokens=self.tokens.tokens, memberships=Memberships(store)
+            store=store, clock=clock, tokens=self.tokens.tokens, memberships=Memberships(OrganizationReferences(store))
         )
         self.authenticator = IdentityAuthenticator(
             store=store, bearers=self.tokens.bearers, permissions=self._permissions, clock=clock
@@ -382,7 +395,7 @@ class IdentityApp(ServiceApp[IdentityPorts, IdentityServices]):
             login,
             organizations=Organizations(store=store, clock=clock),
             domains=Domains(store=store, clock=clock, issuer=settings.issuer),
-            projects=Projects(store=store, clock=clock),
+            projects=Projects(store=store, clock=clock, references=self._user_ports.memberships.references),
             providers=OrganizationProviders(store=store, clock=clock),
             info=ServiceInfo(name="unikorn-identity", release=release(), url=settings.issuer, issuer=settings.issuer),
             users=users,

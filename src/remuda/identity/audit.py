@@ -11,7 +11,6 @@ sealed for the caller and the records that it was issued for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -31,7 +30,7 @@ from remuda.http.audit import (
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Rendered
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import Id, PageQuery, Wire
+from remuda.http.schema import Id, Moment, PageQuery, Wire
 from remuda.identity.names import ORGANIZATION, permission
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.fields import common_fields
@@ -39,13 +38,11 @@ from remuda.kernel.sealing import Sealer
 from remuda.resources.schema import OrganizationPath
 from remuda.store.logs import Entry, Log
 
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-
 
 class AuditQuery(PageQuery, frozen=True, rename={"continue_": "continue", "resource_id": "resourceID"}):
     """Filter of audit records."""
 
-    actor: Annotated[str, msgspec.Meta(description="Subject, actor or service.")] | None = None
+    actor: Annotated[str, msgspec.Meta(description="Subject, actor, service or account name.")] | None = None
     resource: Annotated[str, msgspec.Meta(description="Type of the resource, as in paths: `projects`.")] | None = None
     resource_id: Annotated[str, msgspec.Meta(description="Id of the resource.")] | None = None
     since: Annotated[Moment, msgspec.Meta(description="Not before this time.")] | None = None
@@ -73,7 +70,7 @@ class SystemAuditQuery(
 class EntryRead(Wire, frozen=True):
     """Audit record: actor, operation, resource and result."""
 
-    time: datetime
+    time: Annotated[Moment, msgspec.Meta(description="Time of the request.")]
     actor: Annotated[
         Actor, msgspec.Meta(description="Subject of the credentials, the actor it acted for, and the service.")
     ]
@@ -97,12 +94,16 @@ def read_entry(entry: Entry) -> EntryRead:
 
 def matches(read: EntryRead, query: AuditQuery) -> bool:
     return (
-        (query.actor is None or query.actor in {read.actor.subject, read.actor.actor, read.actor.service})
+        (query.actor is None or query.actor in _names(read.actor))
         and (query.resource is None or query.resource == read.resource.type)
         and (query.resource_id is None or query.resource_id == read.resource.id)
         and (query.until is None or read.time <= query.until)
         and (query.status is None or _has_status(read.result.status, query.status))
     )
+
+
+def _names(actor: Actor) -> set[str | None]:
+    return {actor.subject, actor.actor, actor.service, actor.name}
 
 
 def is_too_old(entry: Entry, query: AuditQuery) -> bool:

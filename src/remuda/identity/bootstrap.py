@@ -35,6 +35,7 @@ from remuda.kernel.errors import AlreadyExists, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.resources.conventions import organization_of
 from remuda.resources.crud import ensure, exists, find, retry_on_conflict
 from remuda.resources.schema import MetadataWrite
 from remuda.service import RunBlocking
@@ -226,7 +227,9 @@ class BootstrapRun:
     async def _rotate(self, name: str, issued: Issued) -> None:
         async def write() -> None:
             account = await self.store.get(ServiceAccount, name)
-            await self.store.update(rules.rotated(account, issued, _ACTOR, self.clock.now()))
+            await self.store.update(
+                rules.rotated(account, issued, _principal(organization_of(account)), self.clock.now())
+            )
 
         await retry_on_conflict(write)
 

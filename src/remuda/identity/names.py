@@ -1,8 +1,7 @@
 """API paths and permission names of identity."""
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.schema import Id
-from remuda.resources.schema import OrganizationPath
+from remuda.resources.schema import OrganizationPath, ProjectId
 
 ORGANIZATIONS = "/api/v1/organizations"
 ORGANIZATION = f"{ORGANIZATIONS}/{{organizationID}}"
@@ -13,7 +12,7 @@ PROJECT = f"{PROJECTS}/{{projectID}}"
 class ProjectPath(OrganizationPath, frozen=True, rename={"project": "projectID"}):
     """Path of a project."""
 
-    project: Id
+    project: ProjectId
 
 
 def permission(endpoint: str, verb: Verb) -> Permission:

@@ -5,14 +5,13 @@ if none runs.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import Wire
+from remuda.http.schema import Moment, Wire
 from remuda.identity.login.passwords import Passwords, link_url
 from remuda.identity.operator_requests import OperatorRequests, SealedRequest
 from remuda.identity.settings import IdentitySettings
@@ -30,15 +29,18 @@ class PasswordRequest(SealedRequest, frozen=True, kw_only=True):
 class OperatorPasswordWrite(Wire, frozen=True):
     """Request of an operator on the machine itself."""
 
-    request: Annotated[Secret, msgspec.Meta(description="Request, sealed with the keys of this system.")]
+    request: Annotated[
+        Secret,
+        msgspec.Meta(description="Request, sealed with the keys of this system.", examples=["the-sealed-request"]),
+    ]
 
 
 class OperatorPasswordRead(Wire, frozen=True):
     """Link that sets a user's password once."""
 
     link: Annotated[Secret, msgspec.Meta(description="Link, shown only once.")]
-    expiry: datetime
-    subject: str
+    expiry: Annotated[Moment, msgspec.Meta(description="Time at which the link expires.")]
+    subject: Annotated[str, msgspec.Meta(description="The user's e-mail address.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

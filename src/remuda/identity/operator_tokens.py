@@ -5,14 +5,14 @@ if none runs.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import Wire
+from remuda.http.schema import Moment, Wire
 from remuda.identity.operator_requests import OperatorRequests, SealedRequest, request_of
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
@@ -51,15 +51,18 @@ PATH = "/api/v1/operator/tokens"
 class OperatorTokenWrite(Wire, frozen=True):
     """Request of an operator on the machine itself."""
 
-    request: Annotated[Secret, msgspec.Meta(description="Request, sealed with the keys of this system.")]
+    request: Annotated[
+        Secret,
+        msgspec.Meta(description="Request, sealed with the keys of this system.", examples=["the-sealed-request"]),
+    ]
 
 
 class OperatorTokenRead(Wire, frozen=True):
     """Token of a user."""
 
     access_token: Annotated[Secret, msgspec.Meta(description="Token, shown only once.")]
-    expiry: datetime
-    subject: str
+    expiry: Annotated[Moment, msgspec.Meta(description="Time at which the token expires.")]
+    subject: Annotated[str, msgspec.Meta(description="The user's e-mail address.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from remuda.identity.kinds.common import LOCAL_ISSUER
+from remuda.identity.kinds.factors import SecondFactorPolicy
 from remuda.identity.kinds.oauth import BearerTrust, LoginProviderType
 from remuda.kernel.secrets import Secret
-
-LOCAL_ISSUER = "uni"
-"""Name of our own issuer in configurations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +59,8 @@ class IdentitySettings:
 
     issuer: str = "http://127.0.0.1:8080/identity"
     """URL of identity for clients, and issuer of its tokens."""
+    home: str = ""
+    """URL of the page after a login that was for no application; by default the account page."""
     access_token_lifetime: timedelta = timedelta(hours=1)
     refresh_token_lifetime: timedelta = timedelta(days=90)
     """From the login, however often a session is refreshed."""
@@ -74,6 +75,8 @@ class IdentitySettings:
     signing_key_lifetime: timedelta = timedelta(days=90)
     platform_administrators: tuple[str, ...] = ()
     """E-mail addresses of users with the global role platform-administrator."""
+    platform_second_factor: SecondFactorPolicy = "optional"
+    """Logins of users with bound roles that need a second factor to have the permissions of these roles."""
     role_bindings: tuple[RoleBinding, ...] = ()
     group_bindings: tuple[GroupBinding, ...] = ()
     system_accounts: Mapping[str, SystemAccount] = field(default_factory=dict)

@@ -37,9 +37,13 @@ class FairSlots:
         return not self._free and any(each != key and self._has_share(each) for each in self._waiting)
 
     @asynccontextmanager
-    async def acquire(self, key: str) -> AsyncIterator[None]:
-        """Wait for a slot, and keep it for the block. Raise Displaced if another use has taken the place."""
-        await self.take(key)
+    async def acquire(self, key: str, *, deadline: float | None = None) -> AsyncIterator[None]:
+        """Wait for a slot, and keep it for the block.
+
+        Raise Displaced if another use has taken the place, and TimeoutError at the deadline, a time of the loop.
+        """
+        async with asyncio.timeout_at(deadline):
+            await self.take(key)
         try:
             yield
         finally:

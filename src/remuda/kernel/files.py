@@ -13,8 +13,8 @@ from typing import IO
 
 from remuda.kernel.errors import StoreTooNew, StoreTooOld
 
-DATA_FORMAT = 2
-"""The format of data files. Unreleased revisions before it wrote format 1, which is rejected.
+DATA_FORMAT = 4
+"""The format of data files. Unreleased revisions before it wrote formats 1 to 3, which are rejected.
 
 Increase it when data of the previous format would be misread. Until the first tag there are no migrations; the first
 tag declares the number that stands here as the oldest supported format."""

@@ -101,16 +101,27 @@ class Sealer:
     """Seals secrets with the current key of a keyring, and opens them with any of its keys."""
 
     def __init__(self, keyring: Keyring) -> None:
-        self._current_id, self._root = keyring.current.id, keyring.root
+        self._root = keyring.root
+        self._use(keyring)
+
+    def adopt(self, keyring: Keyring) -> None:
+        """Seal and open with the keys of another keyring of the same root from now on, or raise Invalid."""
+        if keyring.root != self._root:
+            raise Invalid("keyring", "belongs to another system", remedy="restore the key file from its backup")
+        self._use(keyring)
+
+    def _use(self, keyring: Keyring) -> None:
         self._ciphers = {key.id: _Cipher(key) for key in keyring.keys}
+        self._current_id = keyring.current.id
 
     def seal(self, secret: Secret, *, context: str) -> str:
         """Return the sealed text of a secret, which opens only in this context."""
         if "\0" in context:
             # NUL ends the context in the hash for the nonce: inside the context it would let two secrets share a nonce.
             raise Invalid("context", "contains a NUL character", remedy="use a context without it")
-        payload = self._ciphers[self._current_id].encrypt(_to_bytes(secret.reveal()), context=_to_bytes(context))
-        return f"sealed:v1:{self._current_id}:{to_base64url(payload)}"
+        key_id = self._current_id  # which another thread may replace
+        payload = self._ciphers[key_id].encrypt(_to_bytes(secret.reveal()), context=_to_bytes(context))
+        return f"sealed:v1:{key_id}:{to_base64url(payload)}"
 
     def open(self, sealed: str, *, context: str) -> Secret:
         """Return the secret, or raise Unsealable if the key, the context or the text is a different one."""
@@ -134,6 +145,11 @@ class Sealer:
     def current_id(self) -> str:
         """Id of the key that seals."""
         return self._current_id
+
+    @property
+    def has_previous_keys(self) -> bool:
+        """Whether there are keys that only open."""
+        return len(self._ciphers) > 1
 
 
 class _Cipher:

@@ -1,14 +1,17 @@
 """Journal: reads and compare-and-swap writes of Operation records."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, RemudaError
-from remuda.operations.kinds import CLOSED_PHASES, Operation, Phase
+from remuda.operations.kinds import CLOSED_PHASES, Operation, Phase, attempt_id
 from remuda.operations.reporter import Reporter
 from remuda.store.contract import Store
 from remuda.store.logs import Record
+
+_KEPT_ATTEMPTS = 2
 
 
 class NameTakenError(Exception):
@@ -43,6 +46,46 @@ class OperationJournal:
         if found is None or found.uid != operation.uid:
             return operation.moved("undone")  # it was deleted, so it must not count as done
         return found
+
+    async def next_attempt(self, request: str, *, after: str) -> str:
+        """Return the name of the latest attempt of a request, or of the next one if the latest is `after`.
+
+        The first attempt's record has the number of the latest, so that this costs the same however many there were. Of
+        the others the last two are kept, and those that were abandoned.
+        """
+        while True:
+            try:
+                first = await self.read(request)
+            except NotFound:  # it was deleted meanwhile, and so is free again
+                return request
+            latest = first.status.attempts
+            if after != attempt_id(request, latest):
+                return attempt_id(request, latest)
+            advanced = first.moved(first.phase, attempts=latest + 1, closed=self._clock.now())
+            try:
+                await self._store.update_status(advanced)
+            except Conflict:
+                continue
+            if latest > _KEPT_ATTEMPTS:
+                await self._remove_undone(attempt_id(request, latest - 1))
+            return attempt_id(request, latest + 1)
+
+    async def is_latest(self, operation: Operation) -> bool:
+        """Return whether no later attempt of the request has begun: if one has, the name may be that of an old one."""
+        request = operation.spec.request
+        if operation.name == request:
+            return True
+        try:
+            first = await self.read(request)
+        except NotFound:
+            return True
+        return operation.name == attempt_id(request, first.status.attempts)
+
+    async def _remove_undone(self, name: str) -> None:
+        with suppress(NotFound, Conflict):
+            found = await self.read(name)
+            if found.phase == "undone":
+                await self._store.delete(Operation, name, uid=found.uid, version=found.version)
 
     async def move(
         self, operation: Operation, phase: Phase, *, among: Sequence[Phase], log: Sequence[Record] = (), **changes: Any

@@ -75,6 +75,8 @@ class OperationSpec(StoredStruct, frozen=True):
     """The process that runs it stops by then."""
     process: str
     """The `Operations` instance that runs it, of one start of a process."""
+    actor_name: str = ""
+    """The display name of an actor that is a service account, at the time of the request."""
     request: str = ""
     """The id that the caller gave; also that of the record, unless an earlier attempt was undone."""
     trace_id: str = ""
@@ -86,6 +88,8 @@ class OperationStatus(StoredStruct, frozen=True):
     """The progress and outcome."""
 
     phase: Phase = "running"
+    attempts: int = 1
+    """The number of the latest attempt, in the record of the first one."""
     incarnation: str = ""
     """The uid of the object that it created or changed, once that is known."""
     failed_step: str = ""

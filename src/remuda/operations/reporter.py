@@ -69,6 +69,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     saga: str
     phase: Phase
     actor: str
+    actor_name: str = ""
     uid: str = ""
     """The uid of the subject, once it is known."""
     trace_id: str = ""
@@ -88,6 +89,7 @@ class Timeline(Reporter):
             saga=spec.saga,
             phase=status.phase,
             actor=spec.actor,
+            actor_name=spec.actor_name,
             uid=status.incarnation,
             trace_id=spec.trace_id,
             failed_step=status.failed_step,

@@ -20,7 +20,7 @@ import structlog
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import RemudaError, TimedOut, Unavailable
+from remuda.kernel.errors import InFlight, RemudaError, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.operations.journal import NameTakenError, OperationJournal
 from remuda.operations.kinds import Failure, Obstacle, Operation, failure_of
@@ -174,6 +174,7 @@ class OperationSettings:
             raise ValueError("grace_s must be longer than undo_s")
 
 
+_RETRY_AFTER_S = 1
 _CALLER_LEFT = Failure(code="caller_left", message="The caller disconnected before the operation was done.")
 _CRASHED = Failure(code="process_ended", message="The process ended before the operation was done.")
 
@@ -202,6 +203,10 @@ class Runner:
             run.operation = await self._journal.begin(run.operation)
         except (RemudaError, NameTakenError) as error:
             run.fail(error)
+            return
+        if not await self._journal.is_latest(run.operation):
+            run.operation = await self._journal.move(run.operation, "undone", among=("running",))
+            run.fail(InFlight(_RETRY_AFTER_S))
             return
         run.error = await self._do(run) or await self._close(run, log)
         if run.error is None:

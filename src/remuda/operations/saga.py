@@ -41,6 +41,8 @@ class Work(Generic[InputT]):
     """The input of the run. It is stored: a secret in it has to be declared (`Saga.has_secret`)."""
     actor: str
     """The user or service on whose behalf it runs."""
+    actor_name: str = ""
+    """Its display name, if it is a service account."""
     subject: SagaSubject = field(default_factory=SagaSubject, compare=False)
 
 

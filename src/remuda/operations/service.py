@@ -5,7 +5,8 @@ The id of a run comes from the caller and is the same when a request is repeated
 - it is running, here or elsewhere: InFlight;
 - it is done: the closed record, and nothing runs;
 - it was undone or abandoned: a new attempt, with its own record and `work.id`, so that nothing it creates can be
- mistaken for what the last attempt left. Use the name in the record that `run` returns;
+ mistaken for what the last attempt left. Use the name in the record that `run` returns. Of many attempts the first
+ and the last few are kept;
 - it is stuck: Unavailable, until it is undone or an operator abandons it;
 - it was another request, of another saga or with another input: KeyReused.
 
@@ -17,7 +18,6 @@ A process may have several instances, such as one for each service in it; then e
 
 import asyncio
 import contextvars
-import itertools
 from collections.abc import Collection, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -30,7 +30,7 @@ from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavail
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.operations.journal import NameTakenError, OperationJournal
-from remuda.operations.kinds import Operation, OperationSpec, attempt_id
+from remuda.operations.kinds import Operation, OperationSpec
 from remuda.operations.reporter import Reporter
 from remuda.operations.runner import ObstructedError, OperationSettings, Run, Runner
 from remuda.operations.saga import AnyBoundSaga, Saga, Sagas, Work, read_input, stored_input
@@ -77,6 +77,7 @@ class Operations:
         id: str,  # noqa: A002  the usual name
         actor: str,
         input: InputT,  # noqa: A002  the usual name
+        actor_name: str = "",
         trace_id: str = "",
         log: Sequence[Record] = (),
     ) -> Operation:
@@ -84,16 +85,16 @@ class Operations:
         bound = self._bound.get(saga.name)
         if bound is None or bound.saga is not saga:
             raise ValueError(f"the saga {saga.name} is not registered: it would not be recovered after a crash")
-        spec = self._spec(saga, request=id, actor=actor, input=input, trace_id=trace_id)
-        for attempt in itertools.count(1):
-            name = attempt_id(id, attempt)
+        spec = self._spec(saga, request=id, actor=actor, actor_name=actor_name, input=input, trace_id=trace_id)
+        name = id
+        while True:
             try:
-                return await self._attempt(bound, Work(name, input, actor), spec, log)
+                return await self._attempt(bound, Work(name, input, actor, actor_name), spec, log)
             except NameTakenError:
                 done = await self._found(name, spec)
             if done is not None:
                 return done
-        raise AssertionError("there is always a next attempt")
+            name = await self.journal.next_attempt(id, after=name)
 
     async def retry(self, id: str) -> Operation:  # noqa: A002  as in `run`
         """Try now to undo an operation that is stuck or waits for its next attempt; return the record after it."""
@@ -143,7 +144,8 @@ class Operations:
         except msgspec.MsgspecError as error:
             problem, remedy = f"has an input that cannot be read ({error})", "correct the record, or abandon it"
             raise ObstructedError("unreadable_input", problem, remedy) from None
-        run = Run(bound, Work(operation.name, decoded, operation.spec.actor), operation, is_live=False)
+        spec = operation.spec
+        run = Run(bound, Work(operation.name, decoded, spec.actor, spec.actor_name), operation, is_live=False)
         self._start(run, self._runner.undo(run))
         return run
 
@@ -166,6 +168,7 @@ class Operations:
         *,
         request: str,
         actor: str,
+        actor_name: str,
         input: InputT,  # noqa: A002  as in `run`
         trace_id: str,
     ) -> OperationSpec:
@@ -176,6 +179,7 @@ class Operations:
             subject_kind=subject_kind,
             subject=subject,
             actor=actor,
+            actor_name=actor_name,
             input=readable,
             sealed_input=sealed,
             deadline=self.clock.now() + timedelta(seconds=self.settings.run_s),

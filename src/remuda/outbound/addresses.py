@@ -11,10 +11,10 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from threading import Thread
 from typing import Protocol, TypeAlias
 from urllib.parse import urljoin
 
@@ -97,24 +97,39 @@ class Resolver(Protocol):
         """Return all IP addresses of a host, best first, or raise OSError."""
 
 
-MAX_LOOKUPS = 16
-"""Concurrent lookups of a resolver."""
-
-
 class SystemResolver:
-    """Resolver of the operating system.
+    """Resolver of the operating system. Its caller limits the number of concurrent lookups.
 
-    A lookup of a name whose servers are silent keeps its thread for many seconds, and cannot be cancelled. So lookups
-    have threads of their own, and never those of the event loop, which it also needs for files.
+    A lookup of a name whose servers are silent keeps its thread for many seconds, and cannot be cancelled. So each has
+    a thread of its own: those of the event loop are free for files, and the end of the process waits for no lookup.
     """
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(MAX_LOOKUPS, thread_name_prefix="lookup")
-
     async def __call__(self, host: str, port: int) -> Sequence[IpAddress]:
-        lookup = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
-        return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
+        found: asyncio.Future[Sequence[IpAddress]] = asyncio.get_running_loop().create_future()
+        Thread(target=_resolve, args=(host, port, found), name="lookup", daemon=True).start()
+        return await found
+
+
+def _resolve(host: str, port: int, found: "asyncio.Future[Sequence[IpAddress]]") -> None:
+    """Resolve a name in a thread, and set the result unless nothing waits for it any more."""
+    addresses: Sequence[IpAddress] = ()
+    error: Exception | None = None
+    try:
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(ip_address(address[0]) for *_, address in resolved))
+    except (OSError, ValueError) as raised:  # also a name that has no encoding
+        error = raised
+
+    def deliver() -> None:
+        if found.done():
+            return
+        if error is None:
+            found.set_result(addresses)
+        else:
+            found.set_exception(error)
+
+    with suppress(RuntimeError):  # the loop is closed
+        found.get_loop().call_soon_threadsafe(deliver)
 
 
 _DNS_PORT = 53

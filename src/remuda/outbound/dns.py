@@ -1,7 +1,8 @@
 """TXT records of names that users choose.
 
-A lookup has a deadline, and few run at the same time. It goes to the configured name servers, or to those of the
-machine, which should validate DNSSEC. Nothing is cached here: a record that was just published is to be found.
+A lookup has a deadline, and few run at the same time: organizations take turns, and one has a share of them, because
+it chooses the names, and so the name servers. A lookup goes to the configured name servers, or to those of the machine,
+which should validate DNSSEC. Nothing is cached here: a record that was just published is to be found.
 
 dnspython loads an HTTP client, so it is imported in a thread, at the first lookup.
 """
@@ -12,13 +13,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from remuda.kernel.errors import Unavailable
+from remuda.kernel.fair_slots import FairSlots
 from remuda.outbound.addresses import read_name_server
 
 if TYPE_CHECKING:
     from dns.asyncresolver import Resolver
 
 _TIME_S = 5.0
-_CONCURRENCY = 4
+_QUEUE_S = 60.0
+"""Time for which a lookup waits for others."""
+_CONCURRENCY, _SHARE = 16, 2
 _MAX_RECORDS = 100
 
 
@@ -27,16 +31,16 @@ class TxtResolver:
 
     def __init__(self, servers: Sequence[str] = (), *, time_s: float = _TIME_S) -> None:
         self._servers, self._time_s = tuple(map(read_name_server, servers)), time_s
-        self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self._slots = FairSlots(_CONCURRENCY, share=_SHARE)
 
-    async def __call__(self, name: str) -> Sequence[str]:
+    async def __call__(self, name: str, *, organization: str) -> Sequence[str]:
         """Return the texts of a name's TXT records, none if it has none, or raise Unavailable if no server knows."""
-        async with self._slots:
-            try:
-                async with asyncio.timeout(self._time_s):
-                    return await self._resolve(name)
-            except (TimeoutError, OSError):
-                raise Unavailable("The name servers do not respond: try again in a minute.") from None
+        deadline = asyncio.get_running_loop().time() + _QUEUE_S
+        try:
+            async with self._slots.acquire(organization, deadline=deadline), asyncio.timeout(self._time_s):
+                return await self._resolve(name)
+        except (TimeoutError, OSError):
+            raise Unavailable("The name servers do not respond: try again in a minute.") from None
 
     async def _resolve(self, name: str) -> Sequence[str]:
         """Return the texts, or raise TimeoutError if no server knows."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.kernel.exchange import NotSent, ResponseLost
 from remuda.kernel.fair_slots import FairSlots
-from remuda.outbound.addresses import MAX_LOOKUPS, AddressPolicy, IpAddress, Resolver, Target, read_target
+from remuda.outbound.addresses import AddressPolicy, IpAddress, Resolver, Target, read_target
 from remuda.outbound.client import new_client, new_tls, transport_errors
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _MAX_REDIRECTS = 5
 _MAX_ADDRESSES = 4
-_LOOKUPS_OF_CLIENT = 2
+_LOOKUPS, _LOOKUPS_OF_CLIENT = 16, 2
+"""Concurrent lookups of names, and those of one client."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -87,7 +88,7 @@ class GuardedFetcher:
     ) -> None:
         self._resolve, self._reach, self._timeouts, self._tls = resolve, reach, timeouts, tls
         self._tls_lock = asyncio.Lock()
-        self._slots = FairSlots(MAX_LOOKUPS, share=_LOOKUPS_OF_CLIENT)
+        self._slots = FairSlots(_LOOKUPS, share=_LOOKUPS_OF_CLIENT)
         self._lookups: set[asyncio.Task[Sequence[IpAddress]]] = set()
 
     @asynccontextmanager

@@ -30,6 +30,14 @@ OPERATION_OPEN = Blocked("OperationRunning", "its create operation is still runn
 UPDATE_OPEN = Blocked("OperationRunning", "the update operation is still running", report_after_s=2.0)
 
 
+def created_delay_s(resource: Resource) -> float:
+    """Return how long the creation of an object by an operation need not be reconciled: its end is reported.
+
+    Until then there is nothing to do, and afterwards it has to be reported that the operation is still running.
+    """
+    return OPERATION_OPEN.report_after_s if _create_operation(resource) else 0.0
+
+
 def project_ref(resource: Resource) -> ProjectRef:
     return ProjectRef(organization_of(resource), project_of(resource))
 

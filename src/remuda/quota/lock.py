@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
-from remuda.resources.conventions import DESCRIPTION, MODIFIED, MODIFIER, NAME
+from remuda.resources.conventions import DESCRIPTION, MODIFIED, MODIFIER, MODIFIER_NAME, NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
@@ -28,7 +28,7 @@ REVERTING = "remuda/reverting"
 """Annotation: the operation that holds the lock and restores the previous state of the object."""
 FENCING_TOKEN = "remuda/fencing-token"  # noqa: S105  an annotation, no secret
 
-_ANNOTATIONS = (DESCRIPTION, MODIFIER, MODIFIED)
+_ANNOTATIONS = (DESCRIPTION, MODIFIER, MODIFIER_NAME, MODIFIED)
 SpecT = TypeVar("SpecT")
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from remuda.access.principal import Context, Requester, requester_of
+from remuda.access.principal import Context, Principal, Requester, requester_of
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, ReferenceRejected, Unavailable
 from remuda.kernel.ids import derived_id
 from remuda.operations.kinds import Operation
@@ -77,8 +77,11 @@ def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
 
 
 def operation_source(keys: KeyMapper[Operation]) -> Source[Operation]:
-    """Return a watch source of operations, which enqueues these keys whenever the phase of one changes."""
-    return Source(Operation, when=lambda operation: operation.phase, keys=keys)
+    """Return a watch source of operations, which enqueues these keys whenever the phase of one changes.
+
+    The begin of one does not count: only its end lets a controller act.
+    """
+    return Source(Operation, when=lambda operation: operation.phase, keys=keys, created=False)
 
 
 def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyMapper[Operation]:
@@ -146,7 +149,7 @@ class _CreateSteps(Generic[ResourceT, NewT]):
         await ports.ledger.remove_reference(*self._referred(work))
 
     async def reserve(self, ports: QuotaPorts, work: Work[NewT]) -> None:
-        await reserve(ports.ledger, self._charged(work), _requester(work).principal)
+        await reserve(ports.ledger, self._charged(work), _requester(work).named(work.actor_name))
 
     async def release(self, ports: QuotaPorts, work: Work[NewT]) -> None:
         await ports.ledger.release(self._charged(work))
@@ -192,7 +195,7 @@ def update_saga(
     kind: Kind[ResourceT],
     input_type: type[ChangeT],
     *,
-    changed: Callable[[ResourceT, ChangeT], ResourceT],
+    changed: Callable[[ResourceT, ChangeT, Principal], ResourceT],
     charge: Callable[[ResourceT], Charge],
     has_secret: bool = False,
 ) -> Saga[QuotaPorts, ChangeT]:
@@ -235,6 +238,7 @@ async def run_update(
         saga,
         id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
         actor=context.principal.actor_name,
+        actor_name=context.principal.display_name,
         input=change,
         trace_id=context.trace_id,
         log=log,
@@ -247,7 +251,7 @@ class _UpdateSteps(Generic[ResourceT, ChangeT]):
     def __init__(
         self,
         kind: type[ResourceT],
-        changed: Callable[[ResourceT, ChangeT], ResourceT],
+        changed: Callable[[ResourceT, ChangeT, Principal], ResourceT],
         charge: Callable[[ResourceT], Charge],
     ) -> None:
         self._kind, self._changed, self._charge = kind, changed, charge
@@ -272,9 +276,7 @@ class _UpdateSteps(Generic[ResourceT, ChangeT]):
     async def reserve_increase(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Reserve the maximum of the old and the new quota."""
         found = await self._get_locked(ports, work)
-        await _change_allocation(
-            ports.ledger, _greatest(self._charge(found), self._charge(self._changed(found, work.input)))
-        )
+        await _change_allocation(ports.ledger, _greatest(self._charge(found), self._charge(self._updated(found, work))))
 
     async def set_allocation(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Set the allocation to the quota of the current state, unless another operation or a deletion owns it."""
@@ -298,8 +300,11 @@ class _UpdateSteps(Generic[ResourceT, ChangeT]):
             if previous_state(found) != work.input.previous:
                 return
             with suppress(Conflict):
-                await ports.store.update(self._changed(found, work.input))
+                await ports.store.update(self._updated(found, work))
                 return
+
+    def _updated(self, found: ResourceT, work: Work[ChangeT]) -> ResourceT:
+        return self._changed(found, work.input, work.input.requester.named(work.actor_name))
 
     async def restore(self, ports: QuotaPorts, work: Work[ChangeT]) -> None:
         """Restore the previous state. Reserve its quota first, again if the fencing token was incremented meanwhile."""

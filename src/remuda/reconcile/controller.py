@@ -178,7 +178,9 @@ class LeaderTerm:
         guards: Sequence[DeletionGuard],
     ) -> None:
         ports, settings, name = reconciler.ports, reconciler.settings, reconciler.name
-        self.queue = Queue(ports.clock)
+        has_groups = bool(ports.group_label)
+        self.queue = Queue(ports.clock, share=settings.workers, find_group=self._find_group if has_groups else None)
+        self._kind = kind
         self.resync = Resync(kind, ports.store, self.queue, ports.clock, settings.resync, self._resynced)
         self._reconciler = reconciler
         self._lost_events = LostEvents(self._lost_event_found)
@@ -190,7 +192,8 @@ class LeaderTerm:
         self._tasks.start(f"{name} resync", partial(self.resync.run, ports.randomness))
         for guard in guards:
             self._tasks.start(f"{name} deletion guard report", guard.report)
-        self._workers = Workers(settings.workers, self.queue, self._process_item, name=reconciler.name)
+        workers = 2 * settings.workers if has_groups else settings.workers
+        self._workers = Workers(workers, self.queue, self._process_item, name=reconciler.name)
 
     async def end(self, *, grace_s: float) -> None:
         """Stop. Running reconciles may finish within the grace period; without one they are cancelled at once."""
@@ -200,11 +203,23 @@ class LeaderTerm:
 
     def enqueue(self, key: str) -> None:
         """Enqueue a key that no source has named."""
-        self._add(key, "event", Rank.ROUTINE)
+        self._add(key, "event", Rank.ROUTINE, 0.0)
 
-    def _add(self, key: str, cause: Cause, rank: Rank) -> None:
+    def _add(self, key: str, cause: Cause, rank: Rank, delay_s: float) -> None:
         self._lost_events.record_event(key)
-        self.queue.add(key, cause, rank)
+        if delay_s:
+            self.queue.add_after(key, delay_s, cause)
+        else:
+            self.queue.add(key, cause, rank)
+
+    async def _find_group(self, key: str) -> str:
+        """Return the group of an object; one that cannot be read has none."""
+        ports = self._reconciler.ports
+        try:
+            found = await ports.store.get(self._kind, key)
+        except RemudaError:
+            return ""
+        return found.metadata.labels.get(ports.group_label, "")
 
     def _source_started(self, number: int) -> None:
         """Record that a source watches. As soon as all do, resync: there is no record of earlier events."""
@@ -263,6 +278,8 @@ class Controller:
         self._lock = asyncio.Lock()
         """Serializes starts and stops: of two at once, one would lose a task."""
         self._term: LeaderTerm | None = None
+        self.terms = 0
+        """Number of the terms of leadership that have begun."""
         report(ports.reporter.opened, name, depth=lambda: self.depth, oldest_s=self.oldest_s)
 
     @property
@@ -283,6 +300,14 @@ class Controller:
     def oldest_s(self) -> float:
         """Return how long the oldest key has waited for a worker."""
         return self._term.queue.oldest_s() if self._term else 0.0
+
+    def is_due(self, key: str) -> bool:
+        """Return whether a reconcile of the key will begin, or may: at the end of a term its keys are forgotten."""
+        return self._term is None or self._term.queue.is_due(key)
+
+    def is_reconciling(self, key: str) -> bool:
+        """Return whether a reconcile of the key has begun and not ended."""
+        return self._term is not None and self._term.queue.is_taken(key)
 
     async def start(self) -> None:
         """Reconcile whenever this process leads."""
@@ -311,6 +336,7 @@ class Controller:
     async def _lead(self) -> None:
         while True:
             await self._ports.leader.won()
+            self.terms += 1
             self._term = LeaderTerm(self._kind, self._sources, self._reconciler, self._guards)
             await self._ports.leader.lost()
             await self._end_term(grace_s=0)

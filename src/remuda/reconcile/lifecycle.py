@@ -363,6 +363,7 @@ def lifecycle_controller(
     lifecycle_settings: LifecycleSettings | None = None,
     waits_for: WaitsFor[ResourceT] = any_children,
     describe: Describe = listed,
+    created_delay_s: Callable[[ResourceT], float] = lambda _: 0.0,
 ) -> Controller:
     """Return a controller with a lifecycle. It watches objects of its kind, and `sources` beside them."""
     lifecycle = Lifecycle(
@@ -376,8 +377,9 @@ def lifecycle_controller(
         waits_for=waits_for,
         describe=describe,
     )
+    own = Source(kind, created_delay_s=created_delay_s)
     return Controller(
-        name, lifecycle, kind=kind, ports=ports, sources=(Source(kind), *sources), guards=guards, settings=settings
+        name, lifecycle, kind=kind, ports=ports, sources=(own, *sources), guards=guards, settings=settings
     )
 
 

@@ -23,6 +23,8 @@ class ReconcilePorts:
     reporter: Reporter = field(default_factory=Reporter)
     log: Log | None = None
     """Records the timeline events of a reconcile without a write; required if steps return any."""
+    group_label: str = ""
+    """The label whose values share the workers of a controller, such as the organization; empty for no groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,8 @@ class ControllerSettings:
     """Concurrency, deadlines and backoff of a controller."""
 
     workers: int = 8
-    """The number of keys that are reconciled concurrently."""
+    """The number of keys of one group that are reconciled concurrently. There are twice as many workers, if there are
+    groups, so that one of them always leaves some to the others."""
     deadline_s: float = 60.0
     """Maximum duration of a reconcile, which requeues what takes time at a provider."""
     grace_s: float = 10.0

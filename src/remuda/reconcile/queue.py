@@ -4,14 +4,20 @@ A key is in it at most once, and is never given to two workers at the same time:
 it is queued again afterwards. Of several delayed requests for a key the earliest counts, and a key that becomes ready
 before replaces them. Work that users wait for comes first; but the waiting time counts as well, so that low priorities
 are late and never starve. A resync never delays a key. Everything is O(log n), with a single timer.
+
+Keys belong to groups, such as the organizations of the objects, which take turns: one with a thousand failing objects
+delays the single object of another by one reconcile, not by a thousand. A group has at most its share of the workers,
+so that slow reconciles of one leave workers to the others.
 """
 
 import asyncio
 import heapq
 import itertools
 import math
-from collections import deque
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
+from itertools import islice
 from typing import Generic, TypeVar
 
 import msgspec
@@ -20,6 +26,13 @@ from remuda.kernel.clock import Clock
 from remuda.reconcile.results import Cause
 
 _MIN_REBUILD = 64
+_MAX_SERVED = 4_096
+"""Groups whose last turn is recorded: one that had none for so long counts as new, and new ones come first."""
+_MAX_GROUPED = 100_000
+"""Keys whose group is remembered."""
+
+FindGroup = Callable[[str], Awaitable[str]]
+"""Returns the group of a key; it must not raise."""
 
 ValueT = TypeVar("ValueT")
 
@@ -88,10 +101,6 @@ class KeyedHeap(Generic[ValueT]):
         key = heapq.heappop(self._heap)[2]
         return key, self._entries.pop(key)[2]
 
-    def oldest(self) -> ValueT | None:
-        """Return the value of the key that was added first, however often it was moved."""
-        return next((value for _, _, value in self._entries.values()), None)
-
 
 _SLACK_S = 0.001
 """Tolerance for a timer that fires too early: clocks and the event loop round differently."""
@@ -126,12 +135,106 @@ class Item(msgspec.Struct, frozen=True, gc=False):
         return self if self.order <= order else Item(order, self.since, self.cause, self.was_idle)
 
 
+class FairHeap:
+    """Items by key in groups, which take turns.
+
+    Whatever is due (its order has been reached) comes first: one item of each group with due ones, and within a group
+    the earliest. If nothing is due, the earliest item of all comes first. A group has at most its share of the items
+    that were popped and not released; its others wait, and no group waits for them.
+    """
+
+    def __init__(self, share: float = math.inf) -> None:
+        self._share = share
+        self._items: dict[str, Item] = {}
+        self._group_of: dict[str, str] = {}
+        """By key, of the items in the heap and of those that were popped."""
+        self._heaps: dict[str, KeyedHeap[None]] = {}
+        self._waiting: KeyedHeap[None] = KeyedHeap()
+        """Groups below their share, by their earliest item."""
+        self._due: KeyedHeap[None] = KeyedHeap()
+        """Groups below their share whose earliest item was due, by their last turn."""
+        self._running: Counter[str] = Counter()
+        self._served = 0
+        self._last_served: OrderedDict[str, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._items
+
+    def get(self, key: str) -> Item | None:
+        """Return the item of a key, if present."""
+        return self._items.get(key)
+
+    def oldest(self) -> Item | None:
+        """Return the item that was added first, however often it was moved."""
+        return next(iter(self._items.values()), None)
+
+    def put(self, key: str, group: str, item: Item) -> None:
+        """Add an item, or move it if present."""
+        self._items[key] = item
+        self._group_of[key] = group
+        self._heaps.setdefault(group, KeyedHeap()).put(key, item.order, None)
+        self._arrange(group)
+
+    def pop(self, now: float) -> tuple[str, Item] | None:
+        """Remove and return the next item; it counts in the share of its group until it is released."""
+        while due := self._waiting.pop(upto=now):
+            self._due.put(due[0], self._last_served.get(due[0], 0), None)
+        first = self._due.pop() or self._waiting.pop()
+        if first is None:
+            return None
+        group = first[0]
+        taken = self._heaps[group].pop()
+        assert taken is not None, "a group that can have a turn has an item"
+        self._running[group] += 1
+        self._record_served(group)
+        self._arrange(group)
+        return taken[0], self._items.pop(taken[0])
+
+    def release(self, key: str) -> bool:
+        """Return the place of a popped item to its group; return whether another item of the group waited for it."""
+        group = self._group_of.pop(key, "")
+        was_full = self._running[group] >= self._share
+        self._running[group] -= 1
+        if self._running[group] <= 0:
+            del self._running[group]
+        self._arrange(group)
+        return was_full and group in self._heaps
+
+    def _arrange(self, group: str) -> None:
+        """Put a group where it belongs after its items or its use have changed."""
+        heap = self._heaps.get(group)
+        order = None if heap is None else heap.first()
+        if order is None:
+            self._heaps.pop(group, None)
+        if order is None or self._running[group] >= self._share:
+            self._waiting.drop(group)
+            self._due.drop(group)
+        elif group not in self._due:
+            self._waiting.put(group, order, None)
+
+    def _record_served(self, group: str) -> None:
+        self._served += 1
+        self._last_served[group] = self._served
+        self._last_served.move_to_end(group)
+        if len(self._last_served) > _MAX_SERVED:
+            self._last_served.popitem(last=False)
+
+
 class Queue:
     """Keys that wait for a worker."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._ready: KeyedHeap[Item] = KeyedHeap()
+    def __init__(self, clock: Clock, *, share: float = math.inf, find_group: FindGroup | None = None) -> None:
+        """Take the largest number of keys of one group that workers have, and how the group of a key is found."""
+        self._clock, self._find_group = clock, find_group
+        self._ready = FairHeap(share)
+        self._ungrouped: dict[str, Item] = {}
+        """Keys that are ready, but whose group is unknown."""
+        self._lookups: set[str] = set()
+        """Those of them whose group is being looked up."""
+        self._groups: dict[str, str] = {}
         self._delayed: KeyedHeap[Cause] = KeyedHeap()
         self._running: dict[str, Item | None] = {}
         """The keys that workers have, with the items added meanwhile."""
@@ -145,7 +248,7 @@ class Queue:
     @property
     def depth(self) -> int:
         """The number of keys that wait for a worker."""
-        return len(self._ready)
+        return len(self._ready) + len(self._ungrouped)
 
     @property
     def resynced(self) -> int:
@@ -155,12 +258,14 @@ class Queue:
     @property
     def is_idle(self) -> bool:
         """Whether no key waits for a worker and no worker has one; there may be delayed keys."""
-        return not self._ready and not self._running
+        return not self.depth and not self._running
 
     def oldest_s(self) -> float:
         """Return how long the oldest key has waited for a worker."""
-        oldest = self._ready.oldest()
-        return 0.0 if oldest is None else self._clock.monotonic() - oldest.since
+        since = [
+            item.since for item in (self._ready.oldest(), *islice(self._ungrouped.values(), 1)) if item is not None
+        ]
+        return self._clock.monotonic() - min(since) if since else 0.0
 
     def failures(self, key: str) -> int:
         """Return the number of consecutive failures of a key."""
@@ -169,6 +274,10 @@ class Queue:
     def is_taken(self, key: str) -> bool:
         """Return whether a worker has the key."""
         return key in self._running
+
+    def is_due(self, key: str) -> bool:
+        """Return whether the key will be given to a worker: now, later, or again because it was added meanwhile."""
+        return key in self._ready or key in self._delayed or self._running.get(key) is not None
 
     def add(self, key: str, cause: Cause = "event", rank: Rank = Rank.USER) -> None:
         """Make a key ready: now, or when the worker that has it is done."""
@@ -196,7 +305,7 @@ class Queue:
 
     def add_after(self, key: str, delay_s: float, cause: Cause = "requeue") -> None:
         """Enqueue a key after a delay, unless it is ready or has an earlier request."""
-        if self._is_closed or key in self._ready:
+        if self._is_closed or key in self._ready or key in self._ungrouped:
             return
         due = self._clock.monotonic() + delay_s
         planned = self._delayed.number_of(key)
@@ -207,7 +316,9 @@ class Queue:
     async def take(self) -> tuple[str, Item] | None:
         """Return the next key when there is one, None when the queue is closed. The caller must call `finish`."""
         while not self._is_closed:
-            taken = self._ready.pop()
+            if self._ungrouped and await self._resolve_group():
+                continue
+            taken = self._ready.pop(self._clock.monotonic())
             if taken is not None:
                 self._running[taken[0]] = None
                 self._resynced.discard(taken[0])
@@ -218,6 +329,8 @@ class Queue:
     def finish(self, key: str, *, requeue_s: float | None = None, has_failed: bool = False) -> bool:
         """Record that a key is done, and when to enqueue it again. Return whether it was added meanwhile."""
         meanwhile = self._running.pop(key)
+        if self._ready.release(key):
+            self._notify_one()
         if has_failed:
             self._failures[key] = self.failures(key) + 1
         else:
@@ -232,7 +345,7 @@ class Queue:
     def close(self) -> None:
         """Return no more keys. Workers may finish those they have."""
         self._is_closed = True
-        self._ready, self._delayed, self._resynced = KeyedHeap(), KeyedHeap(), set()
+        self._ready, self._delayed, self._resynced, self._ungrouped = FairHeap(), KeyedHeap(), set(), {}
         if self._timer is not None:
             self._timer.cancel()
         while self._waiters:
@@ -241,12 +354,35 @@ class Queue:
     def _make_ready(self, key: str, item: Item) -> None:
         if self._is_closed:
             return
-        before = self._ready.get(key)
+        group = "" if self._find_group is None else self._groups.get(key)
+        before = self._ungrouped.get(key) or self._ready.get(key)
         if before is not None:
             item = before.joined(item)
-        self._ready.put(key, item.order, item)
+        if key in self._ungrouped or group is None:
+            self._ungrouped[key] = item
+        else:
+            self._ready.put(key, group, item)
         if before is None:
             self._notify_one()
+
+    async def _resolve_group(self) -> bool:
+        """Look up the group of a key that has none yet; return whether there was such a key."""
+        key = next((each for each in self._ungrouped if each not in self._lookups), None)
+        if key is None or self._find_group is None:
+            return False
+        self._lookups.add(key)
+        try:
+            group = await self._find_group(key)
+        finally:
+            self._lookups.discard(key)
+        if len(self._groups) >= _MAX_GROUPED:
+            self._groups.clear()  # bounds memory, at the cost of a lookup each
+        self._groups[key] = group
+        item = self._ungrouped.pop(key, None)
+        if item is not None:
+            self._ready.put(key, group, item)
+            self._notify_one()
+        return True
 
     async def _wait(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

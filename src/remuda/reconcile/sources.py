@@ -29,8 +29,8 @@ KeyMapper = Callable[[ResourceT], Iterable[str] | Awaitable[Iterable[str]]]
 When = Callable[[ResourceT], Hashable]
 """Returns the part of an object whose changes matter. It is stored per object, so it should be small."""
 
-Add = Callable[[str, Cause, Rank], None]
-"""Enqueues a key."""
+Add = Callable[[str, Cause, Rank, float], None]
+"""Enqueues a key, now or after a delay."""
 
 _PAGE = 500
 _MAX_STORED = 100_000
@@ -111,6 +111,8 @@ class Source(Generic[ResourceT]):
     rank: Rank = Rank.USER
     created: bool = True
     """Whether the creation of an object counts; not where other objects wait for a deletion."""
+    created_delay_s: Callable[[ResourceT], float] = lambda _: 0.0
+    """Returns the delay of an event for a creation, if another source reports when the object can be reconciled."""
 
 
 class Watcher(Generic[ResourceT]):
@@ -158,8 +160,9 @@ class Watcher(Generic[ResourceT]):
             kind = self._source.kind.__name__
             structlog.get_logger().exception("change not mapped to keys", kind=kind, name=change.resource.name)
             return
+        delay_s = self._source.created_delay_s(change.resource) if change.type == "added" else 0.0
         for key in keys:
-            self._add(key, "event", self._source.rank)
+            self._add(key, "event", self._source.rank, delay_s)
 
     def _matters(self, change: Change[ResourceT]) -> bool:
         if change.type == "added" and not self._source.created:

@@ -6,17 +6,17 @@ from typing import Protocol
 from remuda.access.principal import Context
 from remuda.clients.watch import WatchMessage
 from remuda.region.authorities.schema import AuthorityRead
-from remuda.region.images.schema import ImageQuery, SnapshotCreate
+from remuda.region.images.schema import ImageQuery, ServerSnapshotCreate
 from remuda.region.networks.schema import NetworkRead
 from remuda.region.securitygroups.schema import SecurityGroupRead
 from remuda.region.servers.schema import (
-    ConsoleOutputRead,
-    ConsoleSessionRead,
     ReplaceWrite,
+    ServerConsoleOutputRead,
+    ServerConsoleSessionRead,
     ServerCreate,
     ServerRead,
+    ServerSshKeyRead,
     ServerUpdate,
-    SshKeyRead,
 )
 from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
@@ -61,16 +61,16 @@ class RegionApi(Protocol):
 
     async def hard_reboot_server(self, context: Context, server: str) -> None: ...
 
-    async def snapshot_server(self, context: Context, server: str, body: SnapshotCreate) -> ImageRead: ...
+    async def snapshot_server(self, context: Context, server: str, body: ServerSnapshotCreate) -> ImageRead: ...
 
-    async def get_server_ssh_key(self, context: Context, server: str) -> SshKeyRead: ...
+    async def get_server_ssh_key(self, context: Context, server: str) -> ServerSshKeyRead: ...
 
-    async def open_server_console(self, context: Context, server: str) -> ConsoleSessionRead: ...
+    async def open_server_console(self, context: Context, server: str) -> ServerConsoleSessionRead: ...
 
     async def get_server_console_output(
         self, context: Context, server: str, *, length: int | None = None
-    ) -> ConsoleOutputRead: ...
+    ) -> ServerConsoleOutputRead: ...
 
-    def watch_servers(self) -> AsyncGenerator[WatchMessage[ServerRead]]: ...
+    def watch_servers(self, since: str = "") -> AsyncGenerator[WatchMessage[ServerRead]]: ...
 
     def watch_networks(self) -> AsyncGenerator[WatchMessage[NetworkRead]]: ...

@@ -1,7 +1,8 @@
 """Paths of organizations and regions, and the names of region's permissions."""
 
 from remuda.access.principal import Permission, Verb
-from remuda.http.schema import Id, Parameters
+from remuda.http.schema import Parameters
+from remuda.resources.schema import RegionId
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
 REGIONS_OF_ORGANIZATION = f"{ORGANIZATION}/regions"
@@ -13,7 +14,7 @@ REGION = f"{REGIONS}/{{regionID}}"
 class RegionPath(Parameters, frozen=True, rename={"region": "regionID"}):
     """A region."""
 
-    region: Id
+    region: RegionId
 
 
 def permission(endpoint: str, verb: Verb) -> Permission:

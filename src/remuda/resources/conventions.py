@@ -5,12 +5,12 @@ from typing import Annotated
 
 from remuda.kernel.conditions import Condition
 from remuda.store.kinds import keyed
-from remuda.store.objects import Resource, StoredStruct
+from remuda.store.objects import NAME_LABEL, Resource, StoredStruct
 
 _CLOUD = "unikorn-cloud.org"
 _PRINCIPAL = f"principal.{_CLOUD}"
 
-NAME = f"{_CLOUD}/name"
+NAME = NAME_LABEL
 """Label: the display name."""
 ORGANIZATION = f"{_CLOUD}/organization"
 """Label: the organization of the object."""
@@ -27,8 +27,12 @@ DESCRIPTION = f"{_CLOUD}/description"
 """Annotation: the description by users."""
 CREATOR = f"{_CLOUD}/creator"
 """Annotation: the subject whose credentials created it."""
+CREATOR_NAME = f"{_CLOUD}/creator-name"
+"""Annotation: the display name of a creator that was a service account, at that time."""
 MODIFIER = f"{_CLOUD}/modifier"
 """Annotation: the subject whose credentials changed it last."""
+MODIFIER_NAME = f"{_CLOUD}/modifier-name"
+"""Annotation: the display name of a modifier that was a service account, at that time."""
 MODIFIED = f"{_CLOUD}/modifiedTimestamp"
 """Annotation: the time of the last change."""
 

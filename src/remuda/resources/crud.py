@@ -30,6 +30,14 @@ async def find(store: Store, kind: type[ResourceT], name: str, *, include_deleti
     return found if include_deleting or not found.is_deleting else None
 
 
+async def find_by_index(store: Store, kind: type[ResourceT], index: str, value: str) -> ResourceT | None:
+    """Return the first object with a value in a declared index, or None.
+
+    On Kubernetes nothing is requested of the API server, whether there is one or not.
+    """
+    return next(iter((await store.list(kind, index=(index, value), limit=1)).items), None)
+
+
 async def exists(store: Store, kind: type[ResourceT], name: str, *, include_deleting: bool = True) -> bool:
     """Return whether an object exists."""
     return await find(store, kind, name, include_deleting=include_deleting) is not None
@@ -168,6 +176,8 @@ def requested_event(context: Context, kind: Kind[ResourceT], found: ResourceT, e
         "actor": context.principal.actor_name,
         "traceId": context.trace_id,
     }
+    if context.principal.display_name:
+        data["actorName"] = context.principal.display_name
     return timeline_event(kind.qualified, found.name, data)
 
 

@@ -23,9 +23,11 @@ from remuda.kernel.ids import is_id
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import (
     CREATOR,
+    CREATOR_NAME,
     DESCRIPTION,
     MODIFIED,
     MODIFIER,
+    MODIFIER_NAME,
     NAME,
     ORGANIZATION,
     PAYING_CREATOR,
@@ -80,7 +82,14 @@ def new_metadata(
 
 
 def _made_by(by: str | Principal) -> dict[str, str]:
-    return {CREATOR: by} if isinstance(by, str) else {CREATOR: by.subject, PAYING_CREATOR: by.actor_name}
+    if isinstance(by, str):
+        return {CREATOR: by}
+    return {CREATOR: by.subject, PAYING_CREATOR: by.actor_name, **_named(CREATOR_NAME, by)}
+
+
+def _named(annotation: str, by: Principal) -> dict[str, str]:
+    """Return the annotation for the display name of the subject. The name of another actor is not the subject's."""
+    return {annotation: by.display_name} if by.display_name and by.actor_name == by.subject else {}
 
 
 def _paid_by(by: str | Principal) -> dict[str, str]:
@@ -91,10 +100,13 @@ def _paid_by(by: str | Principal) -> dict[str, str]:
     return {label: name for label, name in paying.items() if name is not None and is_id(name)}
 
 
-def changed_metadata(metadata: Metadata, requested: MetadataWrite, by: str, now: datetime) -> Metadata:
+_REPLACED = {DESCRIPTION, MODIFIER_NAME}
+
+
+def changed_metadata(metadata: Metadata, requested: MetadataWrite, by: Principal, now: datetime) -> Metadata:
     """Return metadata with all fields replaced that a client may change, and with the caller as the modifier."""
-    kept = {key: value for key, value in metadata.annotations.items() if key != DESCRIPTION}
-    modified = {MODIFIER: by, MODIFIED: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    kept = {key: value for key, value in metadata.annotations.items() if key not in _REPLACED}
+    modified = {MODIFIER: by.subject, MODIFIED: now.strftime("%Y-%m-%dT%H:%M:%SZ"), **_named(MODIFIER_NAME, by)}
     return msgspec.structs.replace(
         metadata,
         labels=dict(metadata.labels) | {NAME: requested.name},
@@ -167,6 +179,8 @@ def read_project_metadata(
 def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> dict[str, Any]:
     assert metadata.creation_timestamp is not None, "a stored object has a creation time"
     annotations = metadata.annotations
+    available = None if conditions is None else find_condition(conditions, "Available")
+    healthy = None if conditions is None else find_condition(conditions, "Healthy")
     return {
         "id": metadata.name,
         "name": metadata.labels[NAME],
@@ -174,20 +188,25 @@ def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> 
         "tags": _wire_tags(tags),
         "creation_time": metadata.creation_timestamp,
         "created_by": annotations.get(CREATOR, ""),
+        "created_by_name": annotations.get(CREATOR_NAME, ""),
         "modified_time": _modified(annotations),
         "modified_by": annotations.get(MODIFIER, ""),
+        "modified_by_name": annotations.get(MODIFIER_NAME, ""),
         "deletion_time": metadata.deletion_timestamp,
-        "provisioning_status": _provisioning(metadata, conditions),
-        "provisioning_status_detail": _provisioning_detail(metadata, conditions),
-        "health_status": _health(conditions),
-        "health_status_detail": _detail(conditions, "Healthy"),
+        "provisioning_status": provisioning_status(metadata, conditions),
+        "provisioning_status_detail": _provisioning_detail(metadata, available),
+        "health_status": _health(conditions, healthy),
+        "health_status_detail": _detail(healthy),
     }
 
 
 def _modified(annotations: Mapping[str, str]) -> datetime | None:
     """Return the time of the last change, or None if the annotation is missing or invalid."""
+    text = annotations.get(MODIFIED)
+    if not text:
+        return None
     try:
-        found = datetime.fromisoformat(annotations.get(MODIFIED, ""))
+        found = datetime.fromisoformat(text)
     except ValueError:
         return None
     return found if found.tzinfo is not None else None
@@ -197,7 +216,8 @@ def _wire_tags(tags: Sequence[Tag]) -> tuple[TagWire, ...]:
     return tuple(TagWire(name=tag.name, value=tag.value) for tag in tags)
 
 
-def _provisioning(metadata: Metadata, conditions: Conditions) -> Provisioning:
+def provisioning_status(metadata: Metadata, conditions: Conditions) -> Provisioning:
+    """Return the provisioning status of an object in responses."""
     if metadata.deletion_timestamp is not None:
         return "deprovisioning"
     if conditions is None:
@@ -208,11 +228,10 @@ def _provisioning(metadata: Metadata, conditions: Conditions) -> Provisioning:
     return "provisioning" if _is_behind(metadata, available) else _PROVISIONING.get(available.reason, "provisioning")
 
 
-def _provisioning_detail(metadata: Metadata, conditions: Conditions) -> Detail | None:
-    available = find_condition(conditions or (), "Available")
+def _provisioning_detail(metadata: Metadata, available: Condition | None) -> Detail | None:
     if available is not None and metadata.deletion_timestamp is None and _is_behind(metadata, available):
         return _CHANGED
-    return _detail(conditions, "Available")
+    return _detail(available)
 
 
 def _is_behind(metadata: Metadata, condition: Condition) -> bool:
@@ -220,13 +239,11 @@ def _is_behind(metadata: Metadata, condition: Condition) -> bool:
     return condition.observed_generation is not None and condition.observed_generation < metadata.generation
 
 
-def _health(conditions: Conditions) -> Health:
+def _health(conditions: Conditions, healthy: Condition | None) -> Health:
     if conditions is None:
         return "healthy"
-    healthy = find_condition(conditions, "Healthy")
     return "unknown" if healthy is None else _HEALTH.get(healthy.reason, "unknown")
 
 
-def _detail(conditions: Conditions, kind: str) -> Detail | None:
-    found = find_condition(conditions or (), kind)
-    return Detail(reason=found.reason, message=found.message) if found else None
+def _detail(found: Condition | None) -> Detail | None:
+    return None if found is None else Detail(reason=found.reason, message=found.message)

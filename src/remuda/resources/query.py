@@ -15,7 +15,7 @@ from remuda.access.checks import (
     require_for_object,
 )
 from remuda.access.principal import Permission, Principal
-from remuda.http.schema import Id, ListQuery
+from remuda.http.schema import Id, NamedListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import Tag, TagSelector, parse_tag_selector
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, organization_of, project_of
@@ -51,14 +51,18 @@ class Filters:
     ) -> Callable[[ResourceT], bool]:
         """Return a predicate: whether an object matches and the caller may read it."""
         several = {label: frozenset(values) for label, values in self.values.items() if len(values) > 1}
+        allowed: dict[tuple[str, str], bool] = {}  # decided once for each project
 
         def is_visible(resource: ResourceT) -> bool:
             labels = resource.metadata.labels
-            return (
-                is_allowed_for(principal, permission, resource)
-                and all(labels.get(label) in values for label, values in several.items())
-                and all(selector.matches(tags_of(resource)) for selector in self.tags)
-            )
+            project = labels[ORGANIZATION], labels[PROJECT]
+            if project not in allowed:
+                allowed[project] = is_allowed_in_project(principal, permission, *project)
+            if not allowed[project]:
+                return False
+            if several and not all(labels.get(label) in values for label, values in several.items()):
+                return False
+            return not self.tags or all(selector.matches(tags_of(resource)) for selector in self.tags)
 
         return is_visible
 
@@ -66,7 +70,7 @@ class Filters:
 _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects": "projectID"}
 
 
-class ProjectQuery(ListQuery, frozen=True, rename=_NAMES):
+class ProjectQuery(NamedListQuery, frozen=True, rename=_NAMES):
     """Query for objects of projects: with all of these tags, in any of these scopes."""
 
     tag: Annotated[tuple[str, ...], msgspec.Meta(description="Only those with all of these, as name=value.")] = ()

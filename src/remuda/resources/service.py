@@ -207,6 +207,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
             kind=self.kind.type,
             view=self.view,
             reader=context.principal,
+            selection=(self.endpoint, query),
             labels=filters.labels(),
             visible=lambda found: self.is_shown(found) and is_match(found),
         )
@@ -219,7 +220,8 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         """Return an object that the caller may read and has this permission for."""
         found = await self.load(id)
         self.authorize(context, "read", found)
-        self.authorize(context, verb, found)
+        if verb != "read":
+            self.authorize(context, verb, found)
         return found
 
     async def load(self, id: str) -> ResourceT:  # noqa: A002  the usual name
@@ -247,6 +249,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
             saga,
             id=context.operation,
             actor=context.principal.actor_name,
+            actor_name=context.principal.display_name,
             input=input,
             trace_id=context.trace_id,
             log=context.audit(self.kind.plural, saga.subject(input)[1], organization=organization),

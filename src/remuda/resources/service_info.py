@@ -1,6 +1,7 @@
 """Service information: the name, release and authorization server of a service, and the routes that tell them."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -9,17 +10,21 @@ from remuda.resources.schema import VersionRead
 
 DAY_S = 24 * 60 * 60
 """Cache lifetime of responses that hardly ever change."""
-SCOPES = ("openid", "email")
+SCOPES = ("openid", "email", "profile")
 """The scopes that change the response to a client: an ID token, and the address in it."""
 
 
 class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
     """The authorization server of this service (RFC 9728)."""
 
-    resource: str
-    authorization_servers: tuple[str, ...]
-    scopes_supported: tuple[str, ...]
-    bearer_methods_supported: tuple[str, ...]
+    resource: Annotated[str, msgspec.Meta(description="URL of the service.")]
+    authorization_servers: Annotated[
+        tuple[str, ...], msgspec.Meta(description="Issuers whose tokens the service accepts.")
+    ]
+    scopes_supported: Annotated[tuple[str, ...], msgspec.Meta(description="Scopes that a client may ask for.")]
+    bearer_methods_supported: Annotated[
+        tuple[str, ...], msgspec.Meta(description="Where a request may carry its token: in the Authorization header.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,23 @@ class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """The state before, if labels or index values changed: then the object may have become visible or invisible."""
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """A state of one kind, as reads in this process saw it."""
+
+    version: str
+    """The version from which a watch misses nothing that came after."""
+    unrecorded: int = 0
+    """Number of changes before it that are known only as such."""
+
+
+class RecentChanges(msgspec.Struct, Generic[ResourceT], frozen=True):
+    """The present state of a kind, and how it came from an earlier one."""
+
+    mark: Mark
+    changes: Sequence[Change[ResourceT]] | None
+    """The changes in their order; None if they are not known any more: then read everything again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bookmark:
     """A statement that nothing else changed up to this version, from which a reader may resume."""
@@ -197,6 +214,12 @@ class Store(Protocol):
         It increases whenever a read that depends on one of them could return something else. A value that is derived
         from several objects may be cached while the counter of its dependencies is not higher than the counter of the
         whole store was before they were read. It is local to this process.
+        """
+
+    def recent_changes(self, kind: type[ResourceT], since: Mark | None = None) -> RecentChanges[ResourceT]:
+        """Return what changed since a mark of this process, from memory, up to the state that reads see now.
+
+        Without a mark the changes are unknown, and there is only the mark of the present.
         """
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:

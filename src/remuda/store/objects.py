@@ -40,6 +40,10 @@ class OwnerReference(StoredStruct, frozen=True):
     """Always true in ours: the owner is removed last. Kubernetes defaults to false."""
 
 
+NAME_LABEL = "unikorn-cloud.org/name"
+"""Label of the display name."""
+
+
 class Metadata(StoredStruct, frozen=True):
     """The identity of an object. The store fills in the fields that a caller may not set."""
 

@@ -116,6 +116,9 @@ class Contract:
         elif is_root and reply.status == 307:
             _demand(not reply.body, f"{place} has a body")
             allowed |= {"location"}
+        elif not is_known and reply.status == 404 and reply.media == "text/html":
+            _check_manners(place, {}, reply)
+            allowed |= _OF_PAGES.keys()
         elif path in self._pages and reply.status == 200:
             _demand(reply.media == self._pages[path], f"{place} is {reply.media}")
             allowed |= {"content-security-policy"}
@@ -149,7 +152,7 @@ class Contract:
         if place not in self._validators:
             # The schema's references begin at the document's root, so its components come along.
             whole = {**schema, "components": self._document["components"]}
-            self._validators[place] = jsonschema_rs.Draft202012Validator(whole)
+            self._validators[place] = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
         problems = [str(error) for error in self._validators[place].iter_errors(value)]
         _demand(not problems, f"{place}: {'; '.join(problems)}")
 

@@ -34,6 +34,28 @@ SERVERS = "/api/v2/servers"
 _USUAL = {"ConditionChanged", "FinalizerAdded", "FinalizerRemoved"}
 
 
+class Woken:
+    """A controller that is only woken, and reconciles what a test says."""
+
+    is_synced = True
+
+    def __init__(self) -> None:
+        self.terms = 1
+        self.keys: list[str] = []
+        self.due: set[str] = set()
+        self.reconciling: set[str] = set()
+
+    def enqueue(self, key: str) -> None:
+        self.keys.append(key)
+        self.due.add(key)
+
+    def is_due(self, key: str) -> bool:
+        return key in self.due
+
+    def is_reconciling(self, key: str) -> bool:
+        return key in self.reconciling
+
+
 class Counting:
     """A store that counts what it is asked."""
 

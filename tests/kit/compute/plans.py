@@ -117,7 +117,18 @@ REPLACED = as_it_is(
 )
 """Its server is being replaced."""
 TO_BE_REPLACED = structs.replace(
-    as_it_is(power="Running", applied=AppliedSpec("flavor-large", "image-jammy")),
+    as_it_is(
+        Condition(
+            type="Available",
+            status="True",
+            reason="Provisioned",
+            message="provisioned",
+            last_transition_time=THEN,
+            observed_generation=1,
+        ),
+        power="Running",
+        applied=AppliedSpec("flavor-large", "image-jammy"),
+    ),
     metadata=structs.replace(BEFORE.metadata, generation=2),
 )
 """Another flavor was asked for, and its controller has not looked at that yet."""
@@ -147,6 +158,7 @@ def side_of(instance: ComputeInstance, **otherwise: Any) -> PlanSide:
         writable=rules.writable_instance(instance),
         protection=spec.protection,
         tags=tuple((tag.name, tag.value) for tag in spec.tags),
+        rebuilds=spec.rebuilds,
         gpus=spec.gpus,
         flavor=FLAVORS.get(spec.flavor_id),
         image=IMAGES.get(spec.image_id),

@@ -69,8 +69,10 @@ class Issuer:
     def publish(self, *keys: dict[str, Any]) -> None:
         self.pages["/.well-known/jwks.json"] = {"keys": keys}
 
-    async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
-        assert (method, headers, body) == ("GET", {"Accept": "application/json"}, None)
+    async def __call__(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str
+    ) -> Fetched:
+        assert (method, headers, body, organization) == ("GET", {"Accept": "application/json"}, None, "")
         self.asked.append(url)
         if self.is_down:
             raise ServerUnreachable("login.example", "it is down")
@@ -145,9 +147,11 @@ class IssuerEnvironment(AuthenticatorEnvironment):
         self.others: list[Issuer] = []
         super().__init__(world, store, settings, self.external)
 
-    async def _fetch(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
+    async def _fetch(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str
+    ) -> Fetched:
         (asked,) = [each for each in (self.issuer, *self.others) if url.startswith(each.url)]
-        return await asked(method, url, headers, body)
+        return await asked(method, url, headers, body, organization=organization)
 
     async def trust(
         self, name: str = FIRST, *, issuer: str = ELSEWHERE, organization: str = "", **trust: Any

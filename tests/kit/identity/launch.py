@@ -115,14 +115,21 @@ async def serving(identity: IdentityEnvironment) -> AsyncIterator[ListenAddress]
 
 
 def run_identity(
-    scenario: Callable[[IdentityEnvironment], Coroutine[Any, Any, None]], *, seed: int = 5, **ports: Any
+    scenario: Callable[[IdentityEnvironment], Coroutine[Any, Any, None]],
+    *,
+    seed: int = 5,
+    is_quiet: bool = False,
+    **ports: Any,
 ) -> None:
-    """Run a scenario in simulated time; `ports` are those of `IdentityPorts` that a test wants otherwise."""
+    """Run a scenario in simulated time; `ports` are those of `IdentityPorts` that a test wants otherwise.
+
+    With `is_quiet`, only callers act: no controllers and no background tasks run.
+    """
 
     async def run(world: World) -> None:
         store = open_simulated(world, registry())
         async with _identity_environment(
-            store, world.clock, world.randomness, {"run_blocking": run_inline} | ports
+            store, world.clock, world.randomness, {"run_blocking": run_inline} | ports, is_quiet=is_quiet
         ) as identity:
             await scenario(identity)
 

@@ -63,11 +63,18 @@ JO = "jo@example.com"
 PASSWORD = "correct horse battery staple"
 
 
-async def nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001  a Fetch
+async def nobody_answers(
+    method: str,  # noqa: ARG001  a Fetch
+    url: str,
+    headers: dict[str, str],  # noqa: ARG001  same
+    body: bytes | None,  # noqa: ARG001  same
+    *,
+    organization: str,  # noqa: ARG001  same
+) -> Fetched:
     raise ServerUnreachable(urlsplit(url).netloc, "there is no network in this test")
 
 
-async def nothing_published(name: str) -> Sequence[str]:  # noqa: ARG001  a FindTxt
+async def nothing_published(name: str, *, organization: str) -> Sequence[str]:  # noqa: ARG001  a FindTxt
     """Return no TXT records."""
     return ()
 

@@ -38,13 +38,19 @@ class Provider:
     signing_key: Any = None
     id_token: str = ""
     """What it hands out in the place of an ID token."""
+    access_token: str = "upstream-token"
     is_down: bool = False
     token_status: int = 200
     asked: list[tuple[str, str]] = field(default_factory=list)
+    asked_for: list[str] = field(default_factory=list)
+    """The organizations for which it was asked."""
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
+    async def __call__(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str
+    ) -> Fetched:
         self.asked.append((method, url))
+        self.asked_for.append(organization)
         if self.is_down:
             raise ServerUnreachable("idp.test", "it is down")
         answer: Any
@@ -56,7 +62,7 @@ class Provider:
             case "/token":
                 return self._exchange(headers, dict(parse_qsl((body or b"").decode())))
             case "/userinfo":
-                assert headers["Authorization"] == "Bearer upstream-token"
+                assert headers["Authorization"] == f"Bearer {self.access_token}"
                 answer = self.userinfo
             case _:
                 return Fetched(status=404, body=b"")
@@ -97,7 +103,7 @@ class Provider:
         assert basic == "remuda%20at%20idp:a%20secret%3A%20with%20signs%2F%26"
         token = {
             "id_token": self.id_token or self._id_token(asked),
-            "access_token": "upstream-token",
+            "access_token": self.access_token,
             "token_type": "Bearer",
         }
         return Fetched(status=200, body=msgspec.json.encode(token))

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
 
-_REQUEST = re.compile(r"(GET|POST|PUT|DELETE) (\S+)")
+_REQUEST = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (\S+)")
 _STATUS = re.compile(r"\d{3}")
 _HEADER = re.compile(r"([A-Za-z][\w-]*): (.+)")
 _FIELD = re.compile(r"(\w+)=(.*)")

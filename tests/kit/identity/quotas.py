@@ -38,7 +38,7 @@ def asked(owner: str = "owner-1", /, **amounts: int | tuple[int, int]) -> dict[s
     return {"metadata": {"name": "undefined"}, "spec": {"kind": OWNERS, "id": owner, "allocations": allocations}}
 
 
-def limits(**quantities: int) -> dict[str, Any]:
+def limits(**quantities: int | None) -> dict[str, Any]:
     return {"quotas": [{"kind": kind, "quantity": quantity} for kind, quantity in quantities.items()]}
 
 

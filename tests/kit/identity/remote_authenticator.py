@@ -212,9 +212,9 @@ async def apart(
 def counting(fetch: Fetcher, asked: Counter[str], may_answer: asyncio.Event) -> Callable[..., Any]:
     """Count what is asked for, by the last word of its path, and hold answers back if that is wanted."""
 
-    async def ask(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
+    async def ask(method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str) -> Fetched:
         asked[url.rpartition("/")[2]] += 1
-        answer = await fetch(method, url, headers, body)
+        answer = await fetch(method, url, headers, body, organization=organization)
         await may_answer.wait()
         return answer
 

@@ -18,6 +18,7 @@ from remuda.identity.kinds.users import (
     membership_id,
     user_id,
 )
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.tenancy.domains import Domains, prove
 from remuda.identity.tenancy.routes import ROUTES
 from remuda.identity.tenancy.service import OrganizationProviders, Organizations, Projects
@@ -63,7 +64,7 @@ def tenancy_of(store: Store, clock: Clock, release: str = "1.2.3") -> Tenancy:
     return Tenancy(
         Organizations(store=store, clock=clock),
         Domains(store=store, clock=clock, issuer=ISSUER),
-        Projects(store=store, clock=clock),
+        Projects(store=store, clock=clock, references=OrganizationReferences(store)),
         OrganizationProviders(store=store, clock=clock),
         ServiceInfo(name="unikorn-identity", release=release, url="", issuer=""),
     )

@@ -48,7 +48,7 @@ class PublishedRecords:
     is_down: bool = False
     asked: list[str] = field(default_factory=list)
 
-    async def __call__(self, name: str) -> Sequence[str]:
+    async def __call__(self, name: str, *, organization: str) -> Sequence[str]:  # noqa: ARG002  a FindTxt
         self.asked.append(name)
         if self.is_down:
             raise Unavailable("no name server responds")

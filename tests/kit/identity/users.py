@@ -13,6 +13,7 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, P
 from remuda.identity.kinds.users import Group, GroupSpec, Role
 from remuda.identity.rbac.roles import permissions_of, role_id, seed_roles
 from remuda.identity.rbac.service import Permissions
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
@@ -62,7 +63,12 @@ def tokens_of(world: World, store: Store) -> Tokens:
 
 def ports_of(world: World, store: Store) -> UserPorts:
     """Return what the sagas work on."""
-    return UserPorts(store=store, clock=world.clock, tokens=tokens_of(world, store), memberships=Memberships(store))
+    return UserPorts(
+        store=store,
+        clock=world.clock,
+        tokens=tokens_of(world, store),
+        memberships=Memberships(OrganizationReferences(store)),
+    )
 
 
 def service(world: World, store: Store) -> UserServices:

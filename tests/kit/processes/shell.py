@@ -59,11 +59,13 @@ ADMINISTRATOR, CHOSEN = "admin@remuda.local", "a password of one's own choice"
 
 
 def visit(address: str, password: str) -> str:
-    """Open a page that asks who one is, log in, and return what it shows then."""
+    """Open a page that asks who one is, log in, which leads to the console, and return what the page shows then."""
     with httpx2.Client(follow_redirects=True) as browser:
         page = browser.get(address)
         while "password" in (fields := Forms(page.text).fields) or "new_password" in fields:
             page = fill_in(browser, page, password)
+        assert "<h1>Your instances</h1>" in page.text, page.text
+        page = browser.get(address)
         assert (page.status_code, str(page.url)) == (200, address), page.text
         return page.text
 

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,3 +92,12 @@ def make(user: Terminal, name: str, *more: str) -> str:
     """Make an instance on a network of its own, and return what is shown of it."""
     user("network", "create", f"{name}-net", "--region", "sim-north", "--wait")
     return user("instance", "create", name, "--network", f"{name}-net", "--flavor", SMALL, "--image", JAMMY, *more)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    for _ in range(300):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never came to be so")

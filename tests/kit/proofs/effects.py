@@ -8,7 +8,8 @@ Wrap the store and every other port through which something happens, and the ASG
     app = recorder.app(app)                       # a request with two effects raises LoosePairError at its end
 
 One write of the store is one effect, with all its log records; appending to a log alone (audit, idempotency) is none,
-nor is a write that was refused or changed nothing. An effect belongs to the request in whose context it happens, and to
+nor is a write that was refused or changed nothing, nor one of the journal, which says what operations do and how often
+they were attempted. An effect belongs to the request in whose context it happens, and to
 the operation that is bound to the log there. What happens in no request (controllers, recovery) is recorded and left
 alone: it has its own proofs.
 """
@@ -34,6 +35,8 @@ ResultT = TypeVar("ResultT")
 MethodT = TypeVar("MethodT", bound=Callable[..., Awaitable[Any]])
 
 _MARK = "__effectful__"
+_JOURNAL = " Operation"
+"""End of the names of the effects that are writes of the journal."""
 _request: contextvars.ContextVar[str | None] = contextvars.ContextVar("request", default=None)
 
 
@@ -114,6 +117,8 @@ class Recorder:
         """Fail if a request did more than one effect or operation."""
         units: list[str] = []
         for effect in self.effects:
+            if effect.what.endswith(_JOURNAL):
+                continue
             unit = f"operation {effect.operation}" if effect.operation else effect.what
             if effect.request == request and not (effect.operation and unit in units):
                 units.append(unit)

@@ -16,7 +16,6 @@ T = TypeVar("T")
 TENANCY = tenancy_name("a0000000-0000-4000-8000-000000000001", "uid-1")
 NETWORK = Handle(TENANCY, network_name("b0000000-0000-4000-8000-000000000001", "uid-2"))
 _ATTEMPTS = 2000
-_PAUSE_S = 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +27,8 @@ class Bench:
     flavor: str
     image: str
     other_image: str
+    pause_s: float = 0.005
+    """Time between two looks; longer for a provider that is slow."""
 
     async def until(self, look: Callable[[], Awaitable[T | None]]) -> T:
         """Return what a look returns as soon as there is something."""
@@ -35,7 +36,7 @@ class Bench:
             found = await look()
             if found:
                 return found
-            await self.clock.sleep(_PAUSE_S)
+            await self.clock.sleep(self.pause_s)
         raise AssertionError("it did not come")
 
     async def tenancy(self, name: str = TENANCY, *, public_key: str = "") -> str:

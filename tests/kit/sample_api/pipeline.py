@@ -212,7 +212,7 @@ class Tokens:
     def access_version(self) -> int:
         return 0
 
-    def knows(self, credentials: RequestCredentials) -> bool:
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
         return credentials.certificate is not None or credentials.token in self.known
 
     async def authenticate(self, credentials: RequestCredentials) -> Principal:

@@ -37,7 +37,7 @@ class SampleAuthenticator:
     def access_version(self) -> int:
         return 0
 
-    def knows(self, credentials: RequestCredentials) -> bool:
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
         return credentials.token == self.token
 
     async def authenticate(self, credentials: RequestCredentials) -> Principal:

@@ -25,9 +25,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "another flavor": {"flavorId": LARGE},
     "another image": {"imageId": IMAGES[1]},
     "a public address": {"networking": {"publicIP": True}},
+    "a rebuild": {"rebuilds": 1},
     "everything": {"flavorId": LARGE, "imageId": IMAGES[1], "networking": {"publicIP": True}},
 }
-"""What is wanted of an instance in the midst of its life."""
+"""What is wanted of an instance in the midst of its life. A rebuild is asked for, and not put into its spec."""
+CALLS = "cloud.error.rebuild_server"
+"""Counts how often clouds were asked for a rebuild."""
 
 
 class InstanceBench(Bench):
@@ -41,6 +44,7 @@ class InstanceBench(Bench):
         world.invariants[:] = [ComputeChecker(self.system, lambda: self.system.store._writer.version).check]
         self._network = ""
         self._made: dict[str, str] = {}
+        self._rebuilds: dict[str, int] = {}
 
     async def furnish(self, kind: str) -> None:
         """Have a network on which instances are made."""
@@ -125,16 +129,33 @@ class InstanceBench(Bench):
         """Want it otherwise, and see that come."""
         read = await self._ask("GET", f"{INSTANCES}/{id_}")
         if read.status == 200 and not read.json["metadata"].get("deletionTime"):
+            if "rebuilds" in self._change:
+                await self._rebuild(id_)
+                return
             body = {"metadata": {"name": read.json["metadata"]["name"]}, "spec": read.json["spec"] | self._change}
             reply = await self._ask("PUT", f"{INSTANCES}/{id_}", body)
             assert self.system.machine.is_down or reply.status == 202, reply
             await self._until(lambda: self._is_as_wanted(id_))
 
+    async def _rebuild(self, id_: str) -> None:
+        """Have it rebuilt from its own image: once, however often that is asked for under one key."""
+        before, headers = self._rebuilds.setdefault(id_, self._calls()), {"idempotency-key": f"rebuild-{id_}"}
+        reply = await self._ask("POST", f"{INSTANCES}/{id_}/rebuild", headers=headers)
+        assert self.system.machine.is_down or reply.status == 202, reply
+        await self._until(lambda: self._is_as_wanted(id_))
+        if not self.system.machine.is_down:
+            assert self._things(INSTANCE)[id_].spec.rebuilds == 1
+            assert self._calls() == before + 1, "the new disk is not lost, too"
+
+    def _calls(self) -> int:
+        found = self.world.faults.counts.get(CALLS)
+        return 0 if found is None else found.asked
+
     def _is_as_wanted(self, id_: str) -> bool:
         instance, server = self._things(INSTANCE)[id_], self._things("server").get(id_)
         wanted = (instance.spec.flavor_id, instance.spec.image_id, instance.spec.wants_public_ip)
         is_done = self._is_done(INSTANCE, id_) and instance.status.observed_generation == instance.metadata.generation
-        if server is None or not is_done:
+        if server is None or not is_done or instance.spec.rebuilds != server.status.applied_rebuilds:
             return False
         return wanted == (server.spec.flavor_id, server.spec.image.id, server.spec.has_public_ip)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from remuda.app.services import identity_client, region_client
 from remuda.compute.app import TABLE, ComputeApp
-from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
+from remuda.compute.kinds import INSTANCE, WATCH_POSITION, ComputeInstance, ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable
@@ -110,6 +110,8 @@ class ComputeSystem(RegionSystem):
 
     history: ComputeHistory
     processes: list[ComputeProcess]  # type: ignore[assignment]  # only this system adds any
+
+    memories = (*RegionSystem.memories, WATCH_POSITION)
 
     def __init__(self, machine: SimMachine) -> None:
         super().__init__(machine)

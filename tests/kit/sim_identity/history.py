@@ -12,6 +12,7 @@ import msgspec
 
 from tests.kit.asgi.contract import Reply
 from tests.kit.sim_identity.facts import Fact
+from tests.kit.sim_identity.guarded import GuardedHistory
 
 Key = tuple[str, ...]
 """Names a fact: what it is about, and of whom."""
@@ -128,6 +129,7 @@ class IdentityHistory:
         """What must be in no file."""
         self.bundles: list[Mapping[Key, int]] = []
         """Requests that come true together or not at all, and nobody knows which."""
+        self.guarded = GuardedHistory()
         self._touching: Counter[str] = Counter()
         self._touched: Counter[str] = Counter()
 

@@ -9,6 +9,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import user_id
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, USER
 from tests.kit.sim_identity.facts import UNKNOWN
+from tests.kit.sim_identity.guarded import check_guarded
 from tests.kit.sim_identity.history import GONE, THERE, IdentityHistory, Key
 from tests.kit.sim_identity.snapshot import IdentitySnapshot
 
@@ -23,6 +24,7 @@ def check_always(seen: IdentitySnapshot, history: IdentityHistory) -> None:
     check_tenants(seen)
     check_users(seen)
     check_facts(seen, history)
+    check_guarded(seen, history.guarded)
 
 
 def check_head(seen: IdentitySnapshot, head: Quota) -> None:
@@ -116,6 +118,7 @@ _READ: Mapping[str, Callable[[Any], Hashable]] = {
     "name": lambda found: found.metadata.labels[NAME],
     "state": lambda found: found.spec.state,
     "amounts": _amounts,
+    "suspended": lambda found: found.spec.suspension is not None,
 }
 """How facts are read from objects. Of secrets nothing is stored that could be compared: customers see if they hold."""
 
@@ -123,6 +126,8 @@ _READ: Mapping[str, Callable[[Any], Hashable]] = {
 def _about(key: Key) -> list[tuple[str, str]]:
     """Return what a fact is about, by kind and id."""
     what, kind, *ids = key
+    if kind == "users_api":
+        return []  # whoever is there from the beginning stays
     return [("group", ids[0]), (kind, ids[1])] if what == "member" else [(kind, ids[0])]
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, Password
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.settings import IdentitySettings
+from remuda.identity.settings import IdentitySettings, RoleBinding
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.secrets import Secret
@@ -16,8 +16,10 @@ from remuda.resources.conventions import NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.kit.identity.login import CONSOLE, CONSOLE_HOME, CONSOLE_SECRET, CONSOLE_URI, ISSUER
+from tests.kit.sim_identity.guarded import CAREFUL, PERSONS
 from tests.kit.sim_identity.guests import GUESTS, Guests
 from tests.kit.sim_identity.members import Members
+from tests.kit.sim_identity.persons import Persons
 from tests.kit.sim_identity.readers import Readers
 from tests.kit.sim_identity.spenders import Spenders
 from tests.kit.sim_identity.tenants import Tenants
@@ -33,14 +35,17 @@ SETTINGS = IdentitySettings(
     intent_lifetime=timedelta(minutes=1),
     logins_per_minute=100_000,
     login_failures_before_delay=100_000,
+    role_bindings=(RoleBinding(subject=CAREFUL, roles=("platform-reader",)),),
+    platform_second_factor="password",
 )
-Crowd = Mapping[type[Tenants | Members | Spenders | Guests | Readers], int]
+Crowd = Mapping[type[Tenants | Members | Spenders | Guests | Readers | Persons], int]
 CROWD: Crowd = {
     Tenants: 5,
     Members: 7,
     Spenders: 6,
     Guests: 6,
     Readers: 6,
+    Persons: 7,
 }
 """Who is about, and how much of the time."""
 
@@ -67,10 +72,10 @@ async def set_up(store: Store, passwords: Passwords) -> None:
     with suppress(AlreadyExists):
         metadata = Metadata(name=CONSOLE, labels={NAME: "console"})
         await store.create(OAuth2Client(metadata=metadata, spec=client))
-    for subject in (ROOT, *GUESTS):
+    for subject in (ROOT, *GUESTS, *PERSONS):
         with suppress(AlreadyExists):
             await store.create(User(metadata=Metadata(name=user_id(subject)), spec=UserSpec(subject=subject)))
     chosen = {each.name for each in (await store.list(Password)).items}
-    for name in map(user_id, GUESTS):
+    for name in map(user_id, (*GUESTS, *PERSONS)):
         if name not in chosen:
             await passwords.set_password(name, Secret(FIRST_PASSWORD))

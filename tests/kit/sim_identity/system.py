@@ -25,7 +25,9 @@ from tests.kit.faulty_watch import FlakyWatches
 from tests.kit.identity.login import nobody_answers, nothing_published
 from tests.kit.proofs.effects import Recorder
 from tests.kit.sim_identity.expectations import Expecting, Machine
+from tests.kit.sim_identity.guarded import FACTOR, PERSONS, SUSPENDED
 from tests.kit.sim_identity.guests import GUESTS
+from tests.kit.sim_identity.persons import Persons
 from tests.kit.sim_identity.quiescence import unrest
 from tests.kit.sim_identity.readers import Readers
 from tests.kit.sim_identity.setup import CROWD, FIRST_PASSWORD, ROOT, SETTINGS, Crowd, Pace, set_up
@@ -39,7 +41,7 @@ from tests.kit.simulation.store import SEALER
 T = TypeVar("T")
 
 _ROOT_LIFE = timedelta(minutes=30)
-_LOOSE = ("/oauth2/", "/quotas", "/allocations", "/api/v1/passwords")
+_LOOSE = ("/oauth2/", "/quotas", "/allocations", "/api/v1/passwords", "/suspensions", "/secondfactorresets")
 """Requests that have several effects by design, each with a proof of its own that it can break off anywhere."""
 _BACKOFF_FACTOR = 1.1
 """Each pause between two looks is so much longer than the one before."""
@@ -59,11 +61,14 @@ class IdentitySystem(Expecting):
         crowd: Crowd = CROWD,
     ) -> None:
         super().__init__(machine, settings)
-        self.history.subjects |= {ROOT, *GUESTS}
+        self.history.subjects |= {ROOT, *GUESTS, *PERSONS}
         self.pace, self._crowd = pace or Pace(), crowd
         for guest in GUESTS:
             fact = self.history.facts["password", "person", guest]
             fact.granted(fact.ask(FIRST_PASSWORD))
+        for key in (SUSPENDED, FACTOR):
+            fact = self.history.facts[key]
+            fact.granted(fact.ask(value=False))
         self.finds, self.recorder = ResyncFinds(), Recorder()
         self.apps: list[IdentityApp] = []
         self.listeners: list[Validated] = []
@@ -131,6 +136,7 @@ class IdentitySystem(Expecting):
     async def try_all_tokens(self) -> None:
         """See that every token is good exactly if it should be."""
         await Readers(self).try_all()
+        await Persons(self).try_credentials()
 
     def client(self, token: str | None) -> Client:
         """Return the client of whoever has a token, of one of the processes."""

@@ -40,6 +40,12 @@ class Tenants(Customer):
             for reference in set(REFERENCES) & set(project.metadata.finalizers) if project.is_deleting else ():
                 await self.send("DELETE", f"{home}/references/{_twice_quoted(reference)}")
 
+    async def claim_domain(self, organization: str) -> None:
+        """Let an organization claim a domain, for which it needs a provider."""
+        if not self.known("provider", Payer(organization)):
+            await self._provide(organization)
+        await self._change_organization(organization, claims=1.0)
+
     async def _make_organization(self) -> None:
         since, name = self.history.now(), self.history.name("organization")
         body = {"metadata": {"name": name}, "spec": {"organizationType": "adhoc"}}
@@ -49,16 +55,16 @@ class Tenants(Customer):
         elif verdict == "no":
             self.history.refused.add(name)
 
-    async def _change_organization(self, organization: str) -> None:
+    async def _change_organization(self, organization: str, *, claims: float = 0.5) -> None:
         path, name = f"{ORGANIZATIONS}/{organization}", self.history.name("organization")
-        body = {"metadata": {"name": name}, "spec": self._logins(organization)}
+        body = {"metadata": {"name": name}, "spec": self._logins(organization, claims)}
         headers = await self.tagged(path)
         with self.history.asking({("name", "organization", organization): name}) as asked:
             _, asked.verdict = await self.write("PUT", path, body, headers=headers)
 
-    def _logins(self, organization: str) -> dict[str, Any]:
+    def _logins(self, organization: str, claims: float) -> dict[str, Any]:
         provider = self.known("provider", Payer(organization))
-        if not provider or self.chance(0.5):
+        if not provider or not self.chance(claims):
             return {"organizationType": "adhoc"}
         return {
             "organizationType": "domain",

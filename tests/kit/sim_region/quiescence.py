@@ -74,7 +74,8 @@ def _is_broken(server: Any, reason: str, row: Row | None) -> bool:
         return False
     healthy, status = find_condition(server.status.conditions, "Healthy"), server.status
     has_failed = status.rebuild is not None and status.rebuild.state == "Failed"
-    has_image = status.applied_image_id == server.spec.image.id or has_failed
+    is_rebuilt = (status.applied_image_id, status.applied_rebuilds) == (server.spec.image.id, server.spec.rebuilds)
+    has_image = is_rebuilt or has_failed
     is_settled = status.replacement.completed == server.spec.replacement and has_image
     return is_settled and healthy is not None and healthy.status == "False"
 
@@ -101,7 +102,8 @@ def _is_provisioned(each: Any) -> bool:
 
 
 def _is_wanted(server: Any, row: Row) -> bool:
-    return row.was_up and row.made_of == (server.spec.flavor_id, server.spec.image.id)
+    is_rebuilt = server.status.applied_rebuilds == server.spec.rebuilds
+    return row.was_up and is_rebuilt and row.made_of == (server.spec.flavor_id, server.spec.image.id)
 
 
 def _ledgers(seen: RegionSnapshot) -> Iterator[str]:

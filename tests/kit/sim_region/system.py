@@ -27,6 +27,7 @@ from remuda.region.kinds.orphans import POLL_DIGEST
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
+from remuda.store.kinds import Kind
 from remuda.store.objects import Metadata
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.reference import response_contract
@@ -119,6 +120,8 @@ class Process:
 
 class RegionSystem:
     """Both services, through crashes."""
+
+    memories: tuple[Kind[Any], ...] = (POLL_DIGEST,)
 
     def __init__(self, machine: SimMachine) -> None:
         self.machine, self.history, self.finds = machine, RegionHistory(), ResyncFinds()
@@ -286,8 +289,8 @@ class RegionSystem:
         assert (self.snapshots and self.snapshots.version) == at_clouds, "a second look changed something at a cloud"
 
     async def _versions(self) -> list[tuple[str, str, str]]:
-        """Return what is stored, but for what the monitor remembers for itself: it writes that when its time comes."""
-        kinds = [kind.type for kind in self.store.registry.kinds if kind is not POLL_DIGEST]
+        """Return what is stored, but for what a monitor or a watch remembers for itself: it writes that at its time."""
+        kinds = [kind.type for kind in self.store.registry.kinds if kind not in self.memories]
         return [
             (kind.__name__, each.name, each.version) for kind in kinds for each in (await self.store.list(kind)).items
         ]

@@ -17,10 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from tests.kit.child_processes import Process, free_ports
 from tests.kubernetes.plane import programs
 from tests.kubernetes.plane.certificates import Authority, Identity, bearer, embedded, write_kubeconfig
 from tests.kubernetes.plane.components import COMPONENTS, HEALTH_PATH, Component, Layout
-from tests.kubernetes.plane.processes import Process, free_ports
 
 HEALTHY_WITHIN_S = 60
 STOPPED_WITHIN_S = 30

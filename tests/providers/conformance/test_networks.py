@@ -12,6 +12,7 @@ from tests.kit.providers.conformance import NETWORK, TENANCY, Bench, everything,
 
 GROUP = Handle(TENANCY, group_name("e0000000-0000-4000-8000-000000000001", "uid-4"))
 SSH = CloudRule(direction="ingress", protocol="tcp", first_port=22, last_port=22)
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f conformance"
 WEB = CloudRule(direction="ingress", protocol="tcp", first_port=80, last_port=443, prefix="192.0.2.0/24")
 
 
@@ -24,7 +25,7 @@ async def test_a_tenancy_is_made_once_and_repaired(bench: Bench) -> None:
     await tenancies.converge_tenancy(wanted)
     await tenancies.converge_tenancy(wanted)
     assert await tenancies.find_tenancy(TENANCY) == wanted
-    repaired = replace(wanted, public_key="ssh-ed25519 AAAA")
+    repaired = replace(wanted, public_key=PUBLIC_KEY)
     await tenancies.converge_tenancy(repaired)
     assert await everything(tenancies.tenancies()) == [repaired]
 

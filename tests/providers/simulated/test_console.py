@@ -188,19 +188,19 @@ async def test_the_address_of_a_console_is_good_for_a_while(scene: Scene) -> Non
     await scene.bench.in_state(SERVER, "running")
     url = await consoles.open_console(SERVER)
     (token,) = parse_qs(urlsplit(url).query)["token"]
-    assert consoles.server_of_token(token) == SERVER
+    assert consoles.session_of_token(token).server == SERVER
     with pytest.raises(NotFound):
-        consoles.server_of_token(token[:-1])
+        consoles.session_of_token(token[:-1])
     await scene.sleep(299)
-    assert consoles.server_of_token(token) == SERVER
+    assert consoles.session_of_token(token).server == SERVER
     await scene.sleep(2)
     with pytest.raises(NotFound):
-        consoles.server_of_token(token)
+        consoles.session_of_token(token)
     url = await consoles.open_console(SERVER)
     (token,) = parse_qs(urlsplit(url).query)["token"]
     scene.cloud.operator.vanish(SERVER.name)
     with pytest.raises(NotFound):
-        consoles.server_of_token(token)
+        consoles.session_of_token(token)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +208,8 @@ async def test_the_address_of_a_console_is_good_for_a_while(scene: Scene) -> Non
     [
         (b"#cloud-config\npackages: [\n", "part from part-001: it is not valid YAML"),
         (b"#cloud-config\njust words", "part from part-001: it is not a mapping"),
+        (b"#cloud-config\n%TAG !a! b:\n---\nhostname: x\n", "part from part-001: it has a %TAG directive"),
+        (b"#cloud-config\r%TAG !a! b:\r---\rhostname: x\r", "part from part-001: it has a %TAG directive"),
         (b"#cloud-config\n\xff", "part from part-001: it is not UTF-8"),
         (b"#cloud-config\nx: " + b"[" * 30_000, "part from part-001: it is nested too deep"),
         (b"#cloud-config\n" + b"? " * 30_000, "part from part-001: it is nested too deep"),

@@ -44,7 +44,7 @@ async def export(
 
     :param since: Export no record from before this time, such as 2026-01-31T12:00:00Z.
     :param until: Export no record from after this time.
-    :param actor: Export what this subject, actor or service did.
+    :param actor: Export what this subject, actor, service, or service account of this name did.
     :param resource: Export what was done to resources of this type, such as instances.
     :param resource_id: Export what was done to the resource with this id.
     :param status: Export requests with this result, such as 403 or 4xx.

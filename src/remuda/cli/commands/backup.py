@@ -142,6 +142,7 @@ async def restore(
             await _check(staged, sealer)
             aside = _set_aside(directory) if directory.store.exists() else None
             _take_keys(found, directory)
+            directory.forget_reseal()
             move_over(staged, directory.store)
     kept = "" if aside is None else f" The previous store is now {aside}."
     echo(f"{directory.store} was restored from {file}.{kept} Start it with {_start(data, config)}.")

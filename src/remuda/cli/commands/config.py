@@ -14,8 +14,8 @@ from remuda.config.show import as_toml
 def load_configuration(
     config: Path | None, data: Path | None, listen: str | None, **flags: str | None
 ) -> LoadedConfiguration:
-    """Return the configuration with the options of a command: `flags` are those of the section server, by name."""
-    flags = {f"server.{name}": value for name, value in flags.items()}
+    """Return the configuration with the options of a command, by setting; those without a dot are of the server."""
+    flags = {name if "." in name else f"server.{name}": value for name, value in flags.items()}
     flags |= {"server.data": None if data is None else str(data), "server.listen": listen}
     return load(os.environ, file=config, flags=flags)
 

@@ -8,22 +8,21 @@ import os
 import platform
 import shutil
 import sys
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from remuda.cli.client.transport import Connections
 from remuda.cli.commands.config import load_configuration
+from remuda.cli.commands.doctor_reach import check_reach
+from remuda.cli.findings import Finding, as_json, as_text, critical, ok, warning, worst
 from remuda.cli.options import ConfigOption, DataOption
 from remuda.cli.output import write
 from remuda.config.loader import LoadedConfiguration
-from remuda.config.reach import exposure, has_clear_text, tls_settings
-from remuda.config.schema import ServerConfig
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import ListenAddress, listen
 from remuda.http.transport import ClientSettings, HttpTransport, OutboundRequest, read_response
@@ -36,56 +35,6 @@ from remuda.region.kinds.orphans import ORPHAN
 from remuda.store.sqlite.backup import Inspection, inspected
 from remuda.store.sqlite.file import take_lock
 from remuda.version import describe
-
-Status = Literal["ok", "warning", "critical"]
-"""Of a check. A critical one needs action."""
-
-_SEVERITIES: Sequence[Status] = get_args(Status)
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Result of one check."""
-
-    check: str
-    status: Status
-    message: str
-    remedy: str = ""
-
-
-def ok(check: str, message: str) -> Finding:
-    return Finding(check=check, status="ok", message=message)
-
-
-def warning(check: str, message: str, remedy: str) -> Finding:
-    return Finding(check=check, status="warning", message=message, remedy=remedy)
-
-
-def critical(check: str, message: str, remedy: str) -> Finding:
-    return Finding(check=check, status="critical", message=message, remedy=remedy)
-
-
-def worst(findings: Sequence[Finding]) -> Status:
-    return max((each.status for each in findings), key=_SEVERITIES.index, default="ok")
-
-
-def as_json(findings: Sequence[Finding]) -> str:
-    result = {"status": worst(findings), "findings": findings}
-    return f"{msgspec.json.format(msgspec.json.encode(result)).decode()}\n"
-
-
-def as_text(findings: Sequence[Finding]) -> str:
-    width = max((len(each.check) for each in findings), default=0)
-    lines = [f"{each.status:<8}  {each.check:<{width}}  {each.message} {each.remedy}".rstrip() for each in findings]
-    return "".join(f"{line}\n" for line in (*lines, "", _summary(findings)))
-
-
-def _summary(findings: Sequence[Finding]) -> str:
-    count = Counter(each.status for each in findings)
-    warnings = "1 warning" if count["warning"] == 1 else f"{count['warning']} warnings"
-    if count["critical"]:
-        return f"Action is required: {count['critical']} critical, {warnings}."
-    return f"The installation works, with {warnings}." if count["warning"] else "All checks passed."
-
 
 _SKEW = timedelta(seconds=5)
 _MAX_NAMES = 5
@@ -164,8 +113,6 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(known[:_MAX_NAMES]) + (" and more" if len(known) > _MAX_NAMES else "")
 
 
-_SOON = timedelta(days=14)
-_RENEW = "Replace it and its key: they are loaded without a restart."
 _GIB, _MIB = 1 << 30, 1 << 20
 _LOW_SPACE, _NO_SPACE = _GIB, 100 * _MIB
 _OTHER_USERS = 0o077
@@ -180,7 +127,7 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
         remedy = "The first start of remuda up creates it, or name another."
         yield warning("directory", f"{data.path} does not exist.", remedy)
         yield _address(server.listen)
-        for finding in _reach(server, data, clock, is_running=False):
+        for finding in check_reach(found.configuration, data, clock, is_running=False):
             yield finding
         return
     yield _directory(data.path)
@@ -194,7 +141,7 @@ async def run_checks(found: LoadedConfiguration, clock: Clock) -> AsyncIterator[
     else:
         yield _address(server.listen)
     for finding in (
-        *_reach(server, data, clock, is_running=is_running),
+        *check_reach(found.configuration, data, clock, is_running=is_running),
         *_store(data, clock, is_running=is_running),
     ):
         yield finding
@@ -277,41 +224,6 @@ def _address(address: ListenAddress) -> Finding:
             return ok("process", f"No process is running. {address} is free.")
     except RemudaError as error:
         return warning("process", f"No process is running, and none could start: {error.message}", "")
-
-
-def _reach(server: ServerConfig, data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
-    """Yield whether clients on other machines can use the process safely, and how long its certificate lasts."""
-    if (problem := exposure(server)) and not is_running:
-        yield critical("reach", problem, "")
-    elif data.is_process_insecure() if is_running else has_clear_text(server):
-        message = "Clients on other machines send passwords and tokens in clear text."
-        remedy = "Give the server TLS, or put a proxy with TLS in front and let the server listen on 127.0.0.1."
-        yield warning("reach", message, remedy)
-    certificate = data.certificate_of_process() if is_running else _configured_certificate(server)
-    if certificate:
-        yield _certificate(certificate, clock)
-
-
-def _configured_certificate(server: ServerConfig) -> str:
-    try:
-        tls = tls_settings(server)
-        return "" if tls is None else tls.files.certificate.read_text(encoding="ascii")
-    except (RemudaError, OSError, UnicodeDecodeError):
-        return ""  # the next start says so
-
-
-def _certificate(pem: str, clock: Clock) -> Finding:
-    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415  slow to import and rarely needed
-
-    try:
-        ends = load_pem_x509_certificate(pem.encode()).not_valid_after_utc
-    except ValueError:
-        return critical("certificate", "The certificate of the server is not PEM.", _RENEW)
-    left = ends - clock.now()
-    if left <= timedelta(0):
-        return critical("certificate", f"The certificate of the server has expired on {ends:%Y-%m-%d}.", _RENEW)
-    message = f"The certificate of the server is valid until {ends:%Y-%m-%d}."
-    return warning("certificate", message, _RENEW) if left < _SOON else ok("certificate", message)
 
 
 class _ReleaseRead(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
-"""Commands ``remuda instance list``, ``show``, ``create``, ``plan``, ``update`` and ``delete``.
+"""Commands ``remuda instance list``, ``show``, ``create``, ``plan``, ``update``, ``rebuild`` and ``delete``.
 
-An update is sent with the hash of the plan that was shown, so nothing else is carried out. If the instance has changed
-meanwhile, the new plan is shown and has to be confirmed again.
+An update or rebuild is sent with the hash of the plan that was shown, so nothing else is carried out. If the instance
+has changed meanwhile, the new plan is shown and has to be confirmed again.
 """
 
 import base64
@@ -30,6 +30,7 @@ from remuda.cli.offers import find_in_region, list_in_region
 from remuda.cli.options import (
     NO_METADATA,
     NO_WAIT,
+    Flag,
     MetadataOptions,
     Output,
     WaitOptions,
@@ -43,14 +44,14 @@ from remuda.cli.resources import FLAVOR, IMAGE, INSTANCE, NETWORK, SECURITY_GROU
 from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
+    InstanceNetworkingWire,
     InstanceRead,
     InstanceSpecWire,
     InstanceUpdate,
-    NetworkingWire,
     ProtectionWire,
 )
 from remuda.compute.plans.schema import PlanAttributeRead, PlanRead, QuotaChangeRead
-from remuda.kernel.errors import PlanChanged, PlanRequired, RemudaError, Unusable
+from remuda.kernel.errors import Invalid, PlanChanged, PlanRequired, RemudaError, Unusable
 
 SpecT = TypeVar("SpecT", bound=InstanceSpecWire)
 ResultT = TypeVar("ResultT")
@@ -149,7 +150,7 @@ class InstanceOptions:
             authority = await find_id(api, SSH_CA, self.ssh_ca) if self.ssh_ca else None
             spec = replace(spec, ssh_certificate_authority_id=authority)
         if networking := await self._networking(api, network):
-            spec = replace(spec, networking=replace(spec.networking or NetworkingWire(), **networking))
+            spec = replace(spec, networking=replace(spec.networking or InstanceNetworkingWire(), **networking))
         protection = {"deletion": self.protect_deletion, "plan": self.protect_plan}
         if given := {name: value for name, value in protection.items() if value is not None}:
             spec = replace(spec, protection=replace(spec.protection or ProtectionWire(), **given))
@@ -315,20 +316,26 @@ async def plan(
     /,
     *,
     change: InstanceChange = NO_CHANGE,
+    rebuild: Flag = False,
     output: Output = "table",
     scope: ScopeOptions = DEFAULT_SCOPE,
 ) -> None:
-    """Show what an update would do and cost, without carrying it out.
+    """Show what an update or a rebuild would do and cost, without carrying it out.
 
     Example::
 
-        remuda instance plan web --flavor sim-small-2
+        remuda instance plan web --flavor sim-standard-4
 
     :param instance: Name or id of the instance.
+    :param rebuild: Plan a rebuild from the present image, without any other change.
     """
+    if rebuild and change != NO_CHANGE:
+        raise Invalid(
+            "--rebuild", "plans a rebuild of the instance as it is", remedy="leave out the options of an update"
+        )
     async with scope.open() as api:
         found = await find(api, INSTANCE, instance)
-        planned = await _plan(api, found, await change.body(api, found))
+        planned = await (_plan_rebuild(api, found) if rebuild else _plan(api, found, await change.body(api, found)))
     if output == "name":
         echo(planned.hash)
     else:
@@ -349,7 +356,7 @@ async def update(
 
     Example::
 
-        remuda instance update web --flavor sim-small-2 --wait
+        remuda instance update web --flavor sim-standard-4 --wait
 
     :param instance: Name or id of the instance.
     """
@@ -371,6 +378,40 @@ async def update(
             report(f"The instance {name} is provisioned.")
         if updated is not None or output != "table":
             await _show(api, reached, output)
+
+
+async def rebuild(
+    instance: str,
+    /,
+    *,
+    yes: Yes = False,
+    wait: WaitOptions = NO_WAIT,
+    output: Output = "table",
+    scope: ScopeOptions = DEFAULT_SCOPE,
+) -> None:
+    """Rebuild an instance from its image, after showing the plan and asking for confirmation.
+
+    The data on its root disk is lost; its addresses stay. A broken instance can be repaired like that.
+
+    Example::
+
+        remuda instance rebuild web --wait
+
+    :param instance: Name or id of the instance.
+    """
+    async with scope.open() as api:
+        found = await find(api, INSTANCE, instance)
+
+        async def apply(plan: str) -> InstanceRead:
+            return await api.session.send(
+                "POST", INSTANCE.service, _rebuild_path(found), response_type=InstanceRead, query={"plan": plan}
+            )
+
+        rebuilt = await carry_out(
+            await _plan_rebuild(api, found), apply, echo if output == "table" else echo_error, yes=yes
+        )
+        assert rebuilt is not None, "the plan of a rebuild is never empty"
+        await _show(api, await wait_provisioned(api, INSTANCE, rebuilt, wait=wait), output)
 
 
 async def carry_out(
@@ -404,5 +445,15 @@ async def _plan(api: ScopedSession, instance: InstanceRead, body: InstanceUpdate
     )
 
 
+async def _plan_rebuild(api: ScopedSession, instance: InstanceRead) -> PlanRead:
+    return await api.session.send(
+        "POST", INSTANCE.service, _rebuild_path(instance), response_type=PlanRead, query={"dryRun": "true"}
+    )
+
+
 def _path(instance: InstanceRead) -> str:
     return f"{INSTANCE.path}/{instance.metadata.id}"
+
+
+def _rebuild_path(instance: InstanceRead) -> str:
+    return f"{_path(instance)}/rebuild"

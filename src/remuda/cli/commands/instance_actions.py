@@ -12,15 +12,15 @@ from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions, is_id
 from remuda.cli.offers import reject_duplicate_image, wait_ready
 from remuda.cli.options import NEW_METADATA, NO_WAIT, Flag, NewMetadataOptions, Output, WaitOptions, checked_number
 from remuda.cli.output import as_table, dump, echo, is_terminal, show_one, write
-from remuda.cli.progress import wait_until
+from remuda.cli.progress import status_of, wait_until
 from remuda.cli.resources import IMAGE, INSTANCE, SSH_CA
 from remuda.compute.history.schema import CauseRead, EventRead, ExplanationRead
 from remuda.compute.instances.schema import (
-    ConsoleOutputRead,
-    ConsoleSessionRead,
+    InstanceConsoleOutputRead,
+    InstanceConsoleSessionRead,
     InstanceRead,
-    SnapshotCreate,
-    SshKeyRead,
+    InstanceSnapshotCreate,
+    InstanceSshKeyRead,
 )
 from remuda.kernel.errors import Invalid, RemudaError, Unusable
 from remuda.kernel.files import write_private
@@ -99,7 +99,7 @@ async def snapshot(
         found = await find(api, INSTANCE, instance)
         if not metadata.allow_duplicate:
             await reject_duplicate_image(api, found.status.region_id, name)
-        body = SnapshotCreate(metadata=metadata.metadata(name))
+        body = InstanceSnapshotCreate(metadata=metadata.metadata(name))
         path = f"{INSTANCE.path}/{found.metadata.id}/snapshot"
         created = await api.session.send("POST", INSTANCE.service, path, body, response_type=ImageRead)
         show_one(await wait_ready(api, found.status.region_id, created, wait), IMAGE.details, output)
@@ -116,7 +116,7 @@ async def console(instance: str, /, *, open: Flag = False, scope: ScopeOptions =
     :param open: Open the console in a browser, too.
     """
     async with scope.open() as api:
-        url = (await _get(api, instance, "consolesession", ConsoleSessionRead)).url
+        url = (await _get(api, instance, "consolesession", InstanceConsoleSessionRead)).url
     echo(url)
     if open:
         import webbrowser  # noqa: PLC0415  only needed here
@@ -136,7 +136,7 @@ async def output(instance: str, /, *, lines: int | None = None, scope: ScopeOpti
     """
     query = {} if lines is None else {"length": str(checked_number("--lines", lines, _MAX_LINES))}
     async with scope.open() as api:
-        text = (await _get(api, instance, "consoleoutput", ConsoleOutputRead, query)).contents
+        text = (await _get(api, instance, "consoleoutput", InstanceConsoleOutputRead, query)).contents
     text = _printable(text) if is_terminal(sys.stdout) else text
     write(text if text.endswith("\n") or not text else f"{text}\n")
 
@@ -156,7 +156,7 @@ async def ssh_key(instance: str, /, *, save: Path | None = None, scope: ScopeOpt
         if authority := found.spec.ssh_certificate_authority_id:
             raise Unusable(await _without_key(api, found.metadata.name, authority))
         path = f"{INSTANCE.path}/{found.metadata.id}/sshkey"
-        key = (await api.session.get(INSTANCE.service, path, SshKeyRead)).private_key.reveal()
+        key = (await api.session.get(INSTANCE.service, path, InstanceSshKeyRead)).private_key.reveal()
     if save is None:
         write(key if key.endswith("\n") else f"{key}\n")
         return
@@ -213,10 +213,16 @@ async def _report_power(
             lambda now: now.status.power_state == "Error",
             limit_s=wait.limit_s,
             command=INSTANCE.show_command(name),
-            progress=lambda now: f"{name} is {now.status.power_state or 'unknown'}",
+            progress=_power_of,
             remedy=INSTANCE.remedy.format(name=name),
         )
     echo(f"The instance {name} {result}.")
+
+
+def _power_of(instance: InstanceRead) -> str:
+    """Return the power state of an instance, or the reason for which it has failed."""
+    power = instance.status.power_state
+    return status_of(instance) if power == "Error" else f"{instance.metadata.name} is {power or 'unknown'}"
 
 
 def _printable(text: str) -> str:

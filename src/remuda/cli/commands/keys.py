@@ -39,10 +39,11 @@ def list(*, output: Output = "table", data: DataOption = None, config: ConfigOpt
 
 
 async def rotate(*, data: DataOption = None, config: ConfigOption = None) -> None:
-    """Create a key, and seal everything that is stored with it, while no process runs.
+    """Create a key, and seal everything that is stored with it, also while a process runs.
 
-    If the command is interrupted, run it again: it completes the rotation. Earlier keys are removed when nothing needs
-    them any more. Copy the key file afterwards, as after the first start.
+    A running process seals, and the command waits for it. If the command is interrupted, run it again: it completes
+    the rotation. Earlier keys are removed when nothing needs them any more. Copy the key file afterwards, as after the
+    first start.
 
     Example::
 
@@ -56,7 +57,7 @@ async def rotate(*, data: DataOption = None, config: ConfigOption = None) -> Non
 
 
 def remove(key: str, /, *, data: DataOption = None, config: ConfigOption = None) -> None:
-    """Remove an earlier key now, while no process runs, for example because others may know it.
+    """Remove an earlier key now, for example because others may know it.
 
     It is refused if anything stored needs the key. Browsers are no longer known, and clients that read a list in
     pages start over. A backup of that time then needs the copy of its keys (remuda restore --keys).
@@ -108,6 +109,8 @@ def _facts(use: "KeyUse", now: datetime) -> dict[str, object]:
 def _summary(done: "Rotation", directory: DataDirectory) -> str:
     key = f"The new key is {done.current.id}." if done.is_new else "The rotation that was interrupted is complete."
     texts = [key, f"{done.resealed} stored objects were sealed with {done.current.id}."]
+    if done.is_beside_process:
+        texts.append("The process seals with it. The history of its store keeps earlier seals for 30 minutes.")
     if done.removed:
         texts.append(f"Removed: {', '.join(done.removed)}.")
     if done.previous:

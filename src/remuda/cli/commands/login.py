@@ -19,6 +19,7 @@ from remuda.cli.lookup import NamedResource, contexts_file, find_organization, f
 from remuda.cli.output import echo, is_terminal
 from remuda.cli.progress import sleep
 from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable, Unusable
+from remuda.kernel.names import display_name
 from remuda.kernel.secrets import Secret, hide
 
 _DEFAULT_URL = "http://127.0.0.1:8080"
@@ -39,6 +40,7 @@ class _Userinfo(msgspec.Struct, frozen=True):
 
     sub: str
     email: str = ""
+    name: str = ""
 
 
 async def login(
@@ -168,7 +170,7 @@ def _naming_credentials(credentials: Path | None, context: LoginContext) -> Iter
 async def _scoped(session: ClientSession, organization: str | None, project: str | None) -> LoginContext:
     """Return the context with its subject, and with an organization and a project if these are unambiguous."""
     user = await session.get("identity", "/oauth2/v2/userinfo", _Userinfo)
-    subject = user.email or f"the service account {user.sub}"
+    subject = user.email or f"the service account {display_name(user.name) or user.sub}"
     if organization is None:
         in_organization = await _only_one(session, "/api/v1/organizations")
     else:

@@ -1,7 +1,7 @@
 """Commands ``remuda quota``. Quantities are numbers, or bytes with a binary unit."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions
 from remuda.cli.options import Output
 from remuda.cli.output import Format, as_table, dump, write
-from remuda.identity.quotas.schema import QuotaRead, QuotasRead, QuotasWrite, QuotaWrite
+from remuda.identity.quotas.schema import QuotaPatch, QuotaRead, QuotasPatch, QuotasRead
 from remuda.kernel.errors import Invalid
 
 _MAXIMUM = 2**53 - 1
@@ -80,18 +80,42 @@ async def set(  # noqa: A001  the command's name
     if not requested:
         raise Invalid("LIMITS", "are missing", remedy=_EXAMPLE)
     async with scope.open() as api:
-        path = _path(api, level)
-        found, etag = await api.session.get_with_etag("identity", path, QuotasRead)
-        present = {each.kind: each.quantity for each in found.quotas}
-        if unknown := sorted(requested.keys() - present.keys()):
-            raise Invalid("LIMITS", f"name {unknown[0]}", remedy=f"the kinds are {', '.join(present)}")
-        _check_units(requested.values(), found.quotas)
-        inherited = await _inherited(api, found, level)
-        own = {kind: quantity for kind, quantity in present.items() if quantity != inherited[kind]}
-        new = own | {kind: each.quantity for kind, each in requested.items()}
-        body = QuotasWrite(quotas=tuple(QuotaWrite(kind=kind, quantity=quantity) for kind, quantity in new.items()))
-        await api.session.send("PUT", "identity", path, body, response_type=type(None), if_match=etag)
+        found = (await _read(api, level)).quotas
+        _check_kinds("LIMITS", requested, found)
+        _check_units(requested.values(), found)
+        await _change(api, level, {kind: each.quantity for kind, each in requested.items()})
         _show((await _read(api, level)).quotas, output)
+
+
+async def unset(
+    *kinds: str, level: QuotaLevel = "organization", output: Output = "table", scope: ScopeOptions = DEFAULT_SCOPE
+) -> None:
+    """Remove limits; the defaults then apply to an organization, and its limits to a project.
+
+    Example::
+
+        remuda quota unset servers --scope project
+
+    :param kinds: Kinds such as servers. Other limits stay unchanged.
+    """
+    if not kinds:
+        raise Invalid("KINDS", "are missing", remedy="give one such as servers")
+    async with scope.open() as api:
+        _check_kinds("KINDS", kinds, (await _read(api, level)).quotas)
+        await _change(api, level, dict.fromkeys(kinds))
+        _show((await _read(api, level)).quotas, output)
+
+
+async def _change(api: ScopedSession, level: str, quantities: Mapping[str, int | None]) -> None:
+    """Set the limits of these kinds, and unset those without a quantity."""
+    body = QuotasPatch(quotas=tuple(QuotaPatch(kind=kind, quantity=quantity) for kind, quantity in quantities.items()))
+    await api.session.send("PATCH", "identity", _path(api, level), body, response_type=type(None))
+
+
+def _check_kinds(argument: str, requested: Iterable[str], quotas: Iterable[QuotaRead]) -> None:
+    known = [each.kind for each in quotas]
+    if unknown := sorted(kind for kind in requested if kind not in known):
+        raise Invalid(argument, f"name {unknown[0]}", remedy=f"the kinds are {', '.join(known)}")
 
 
 async def _read(api: ScopedSession, level: str) -> QuotasRead:
@@ -103,13 +127,6 @@ def _path(api: ScopedSession, level: str) -> str:
         return f"/api/v1/organizations/{api.require_organization()}/quotas"
     project = api.require_project()
     return f"/api/v1/organizations/{project.organization}/projects/{project.project}/quotas"
-
-
-async def _inherited(api: ScopedSession, found: QuotasRead, level: str) -> dict[str, int]:
-    """Return the limits that apply where none is set. They are not sent, because that would pin them."""
-    if level == "organization":
-        return {each.kind: each.default for each in found.quotas}
-    return {each.kind: each.quantity for each in (await _read(api, "organization")).quotas}
 
 
 def _check_units(limits: Iterable[QuotaLimit], quotas: Iterable[QuotaRead]) -> None:

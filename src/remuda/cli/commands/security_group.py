@@ -39,12 +39,12 @@ from remuda.cli.resources import NETWORK, SECURITY_GROUP, rule_text
 from remuda.kernel.errors import Invalid
 from remuda.region.kinds.securitygroups import Direction, Protocol
 from remuda.region.securitygroups.schema import (
-    GroupCreate,
-    GroupCreateSpec,
-    GroupUpdate,
     RuleWire,
+    SecurityGroupCreate,
+    SecurityGroupCreateSpec,
     SecurityGroupRead,
     SecurityGroupSpecWire,
+    SecurityGroupUpdate,
 )
 from remuda.resources.ipv4 import find_prefix, hinted
 
@@ -109,8 +109,8 @@ async def create(
     """
     rules = tuple(map(parse_rule, allow))
     async with scope.open() as api:
-        spec = GroupCreateSpec(network_id=await find_id(api, NETWORK, network), rules=rules)
-        body = GroupCreate(metadata=metadata.metadata(name), spec=spec)
+        spec = SecurityGroupCreateSpec(network_id=await find_id(api, NETWORK, network), rules=rules)
+        body = SecurityGroupCreate(metadata=metadata.metadata(name), spec=spec)
         created = await create_resource(api, SECURITY_GROUP, body, wait=wait, duplicates=metadata.allow_duplicate)
         await show_resource(api, SECURITY_GROUP, created, output)
 
@@ -139,9 +139,9 @@ async def update(
     added = tuple(map(parse_rule, allow))
     removed = tuple(parse_rule(text, "--remove-rule") for text in remove_rule)
 
-    def body(found: SecurityGroupRead) -> GroupUpdate:
+    def body(found: SecurityGroupRead) -> SecurityGroupUpdate:
         spec = SecurityGroupSpecWire(rules=_updated(found.spec.rules, added, removed))
-        return GroupUpdate(metadata=metadata.metadata(found.metadata.name, found.metadata), spec=spec)
+        return SecurityGroupUpdate(metadata=metadata.metadata(found.metadata.name, found.metadata), spec=spec)
 
     async with scope.open() as api:
         updated = await update_resource(api, SECURITY_GROUP, group, body)

@@ -14,7 +14,7 @@ import msgspec
 
 from remuda.compute.history.reasons import PowerRequest, format_time, messages_of, notes, server_failure, wait_of
 from remuda.compute.history.schema import ExplanationRead, WaitRead
-from remuda.compute.history.timeline import actor_name
+from remuda.compute.history.timeline import named_actor
 from remuda.compute.instances.controller import tombstone_subject
 from remuda.compute.instances.rules import message_of, reason_of
 from remuda.compute.instances.server_lookup import classified, is_ambiguous
@@ -60,12 +60,14 @@ class DeletionCause:
     event: str
     actor: str
     """The user or service that requested it, if there was a request."""
+    actor_name: str = ""
 
 
-class _EventData(msgspec.Struct, frozen=True):
+class _EventData(msgspec.Struct, frozen=True, rename="camel"):
     event: str = ""
     uid: str = ""
     actor: str = ""
+    actor_name: str = ""
     labels: Mapping[str, str] = {}
 
 
@@ -107,12 +109,15 @@ def _power_request(entry: Entry, uid: str) -> PowerRequest | None:
     data = _decode(entry.data)
     if data.event not in _POWER_EVENTS or data.uid != uid:
         return None
-    return PowerRequest(is_stop=data.event == "Stopped", actor=data.actor, time=entry.time)
+    is_stop = data.event == "Stopped"
+    return PowerRequest(is_stop=is_stop, actor=data.actor, actor_name=data.actor_name, time=entry.time)
 
 
 def _deletion_cause(entry: Entry, uid: str) -> DeletionCause | None:
     data = _decode(entry.data)
-    return DeletionCause(data.event, data.actor) if data.event in _DELETION_EVENTS and data.uid == uid else None
+    if data.event not in _DELETION_EVENTS or data.uid != uid:
+        return None
+    return DeletionCause(data.event, data.actor, data.actor_name)
 
 
 def _tombstone(entry: Entry) -> Tombstone | None:
@@ -184,7 +189,7 @@ def explain_deleted(tombstone: Tombstone, cause: DeletionCause | None, *, now: d
 def _why_deleted(cause: DeletionCause | None) -> str:
     match cause:
         case DeletionCause("DeletionRequested"):
-            return f"deletion was requested by {actor_name(cause.actor)}"
+            return f"deletion was requested by {named_actor(cause.actor, cause.actor_name)}"
         case DeletionCause("NetworkDeleted"):
             return "its network was deleted"
         case DeletionCause("CreateRolledBack"):
@@ -245,7 +250,7 @@ def _operations(known: ExplanationInput) -> Iterator[WaitRead]:
             continue
         status, spec = operation.status, operation.spec
         reason = "Stuck" if operation.phase == "stuck" else "OperationRunning"
-        detail = f"{spec.saga}, requested by {actor_name(spec.actor)}, is {operation.phase}"
+        detail = f"{spec.saga}, requested by {named_actor(spec.actor, spec.actor_name)}, is {operation.phase}"
         if status.error is not None:
             detail += f" after this error: {status.error.message}"
         yield wait_of(reason, since=operation.metadata.creation_timestamp, detail=detail, next_try=status.next_attempt)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remuda.compute.history.schema import Resolver, WaitRead
-from remuda.compute.history.timeline import actor_name
+from remuda.compute.history.timeline import named_actor
 from remuda.compute.instances.convergence import POLL_S
 from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds import ComputeInstance, Protection
@@ -92,8 +92,8 @@ REASONS: Mapping[str, Reason] = {
     "Errored": Reason(
         "The instance failed and does not recover without a change",
         "user",
-        "Select another image, or delete the instance and create it again. If that does not help, contact the "
-        "operator.",
+        "Rebuild the instance, which loses the data on the root disk, or select another image. If that does not help, "
+        "contact the operator.",
         _BACKED_OFF_S,
     ),
     "LabelsDamaged": Reason(
@@ -104,8 +104,8 @@ REASONS: Mapping[str, Reason] = {
     "ServerFailed": Reason(
         "The server failed at the provider after it ran, and was not replaced",
         "user",
-        "Select another image or flavor, which loses the data on the root disk, or delete the instance and create it "
-        "again. If the data is needed, contact the operator first.",
+        "Rebuild the instance, which loses the data on the root disk. If the data is needed, contact the operator "
+        "first.",
         _UNKNOWN_S,
     ),
     "InUse": Reason(
@@ -216,6 +216,7 @@ class PowerRequest:
     is_stop: bool
     actor: str
     time: datetime
+    actor_name: str = ""
 
 
 def notes(instance: ComputeInstance, power: PowerRequest | None, policy: Protection | None) -> Iterator[str]:
@@ -260,7 +261,7 @@ def _drifted(instance: ComputeInstance) -> Iterator[str]:
 
 def _stopped(power: PowerRequest | None) -> str:
     if power is not None and power.is_stop:
-        by = f"{actor_name(power.actor)} at {format_time(power.time)}"
+        by = f"{named_actor(power.actor, power.actor_name)} at {format_time(power.time)}"
         return f"The instance was stopped by {by}. Start it to run it again."
     return (
         "The instance was stopped without a request to Remuda: from inside, or at the provider. Start it to run it "

@@ -1,11 +1,10 @@
 """Schema of the history of an instance: events, operations and the explanation of its state."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.http.schema import Wire
+from remuda.http.schema import Moment, Wire
 from remuda.operations.kinds import Phase
 
 CauseType = Literal["request", "generation", "reconcile", "observation"]
@@ -21,8 +20,17 @@ Resolver = Literal["controller", "user", "operator"]
 class CauseRead(Wire, frozen=True):
     """The cause of an event."""
 
-    type: CauseType
+    type: Annotated[
+        CauseType,
+        msgspec.Meta(
+            description="A request, the first reaction of a controller to a new generation of the spec "
+            "(generation), its further work (reconcile), or an observed change (observation)."
+        ),
+    ]
     actor: Annotated[str, msgspec.Meta(description="The user or service that requested it.")] = ""
+    actor_name: Annotated[
+        str, msgspec.Meta(description="Name of the actor at that time, if it is a service account.")
+    ] = ""
     trace_id: Annotated[str, msgspec.Meta(description="Id of the request in logs, traces and audit records.")] = (
         msgspec.field(default="", name="traceID")
     )
@@ -38,7 +46,7 @@ class CauseRead(Wire, frozen=True):
 class EventRead(Wire, frozen=True, kw_only=True):
     """An event of an instance."""
 
-    time: datetime
+    time: Annotated[Moment, msgspec.Meta(description="Time of the event.")]
     event: Annotated[str, msgspec.Meta(description="Name of the event, for programs.")]
     reason: Annotated[str, msgspec.Meta(description="Reason of the event, for programs, if it has one.")] = ""
     message: Annotated[str, msgspec.Meta(description="Description of the event, for users.")]
@@ -58,24 +66,38 @@ class EventRead(Wire, frozen=True, kw_only=True):
 class FailureRead(Wire, frozen=True):
     """The error of an operation."""
 
-    code: str
-    message: str
+    code: Annotated[str, msgspec.Meta(description="The error, for programs; it never changes.")]
+    message: Annotated[str, msgspec.Meta(description="The error, for users.")]
 
 
 class OperationStepRead(Wire, frozen=True):
     """A step of an operation."""
 
-    name: str
-    state: StepState
+    name: Annotated[str, msgspec.Meta(description="Name of the step.")]
+    state: Annotated[
+        StepState,
+        msgspec.Meta(
+            description="Result of the step; unknown while the operation runs, since only its result is stored."
+        ),
+    ]
 
 
 class OperationRead(Wire, frozen=True, kw_only=True):
     """An operation on an instance, which is executed as a whole or not at all."""
 
-    id: str
+    id: Annotated[str, msgspec.Meta(description="Id of the operation.")]
     saga: Annotated[str, msgspec.Meta(description="Type of the operation, such as `instance.create`.")]
-    phase: Phase
+    phase: Annotated[
+        Phase,
+        msgspec.Meta(
+            description="Whether the operation runs, is done, is being rolled back (undoing, or stuck while that "
+            "fails), has been (undone), or was abandoned by an operator."
+        ),
+    ]
     actor: Annotated[str, msgspec.Meta(description="The user or service that requested it.")]
+    actor_name: Annotated[
+        str, msgspec.Meta(description="Name of the actor at that time, if it is a service account.")
+    ] = ""
     trace_id: Annotated[str, msgspec.Meta(description="Id of the request in logs and traces.")] = msgspec.field(
         default="", name="traceID"
     )
@@ -86,8 +108,8 @@ class OperationRead(Wire, frozen=True, kw_only=True):
             "created none."
         ),
     ] = ""
-    started: datetime
-    closed: datetime | None = None
+    started: Annotated[Moment, msgspec.Meta(description="Time of its start.")]
+    closed: Annotated[Moment | None, msgspec.Meta(description="Time of its end; absent while it runs.")] = None
     steps: Annotated[
         tuple[OperationStepRead, ...],
         msgspec.Meta(description="In their order; absent if this release does not know the operation."),
@@ -95,9 +117,9 @@ class OperationRead(Wire, frozen=True, kw_only=True):
     error: Annotated[FailureRead, msgspec.Meta(description="Why it was rolled back.")] | None = None
     undo_attempts: Annotated[int, msgspec.Meta(description="Number of failed attempts to roll it back.")] = 0
     undo_error: Annotated[FailureRead, msgspec.Meta(description="Error of the last of these attempts.")] | None = None
-    next_attempt: Annotated[datetime, msgspec.Meta(description="Time of the next attempt.")] | None = None
+    next_attempt: Annotated[Moment, msgspec.Meta(description="Time of the next attempt.")] | None = None
     abandoned_by: Annotated[str, msgspec.Meta(description="The operator who abandoned it.")] = ""
-    abandoned_because: str = ""
+    abandoned_because: Annotated[str, msgspec.Meta(description="The operator's reason.")] = ""
 
 
 class WaitRead(Wire, frozen=True, kw_only=True):
@@ -105,8 +127,10 @@ class WaitRead(Wire, frozen=True, kw_only=True):
 
     reason: Annotated[str, msgspec.Meta(description="Reason, for programs.")]
     message: Annotated[str, msgspec.Meta(description="What the instance waits for, for users.")]
-    since: datetime | None = None
-    next_attempt: Annotated[datetime, msgspec.Meta(description="Time of the next attempt, if known.")] | None = None
+    since: Annotated[
+        Moment | None, msgspec.Meta(description="Time since which the instance waits for it, if known.")
+    ] = None
+    next_attempt: Annotated[Moment, msgspec.Meta(description="Time of the next attempt, if known.")] | None = None
     retry_interval: Annotated[
         int, msgspec.Meta(description="Longest time in seconds between two attempts; 0 if it is not known.")
     ] = msgspec.field(default=0, name="retryIntervalSeconds")
@@ -128,5 +152,5 @@ class ExplanationRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     waiting_for: Annotated[
         tuple[WaitRead, ...], msgspec.Meta(description="What the instance waits for, the most important first.")
     ] = ()
-    observed_at: Annotated[datetime, msgspec.Meta(description="Time of the explanation.")]
+    observed_at: Annotated[Moment, msgspec.Meta(description="Time of the explanation.")]
     incarnation: Annotated[str, msgspec.Meta(description="Uid of the instance.")] = ""

@@ -40,6 +40,7 @@ _MESSAGES: Mapping[str, str] = {
     "ServerCreated": "The server was created.",
     "ServerChanged": "The server was updated: {fields}.",
     "PreviousServerDeleted": "The server of an earlier instance of this name was deleted.",
+    "RebuildRequested": "A rebuild from image {image} was requested by {actor}.",
     "Rebuilding": "The server is being rebuilt from image {image}. Data on its root disk is lost.",
     "Replacing": "The server is being replaced by one with the same addresses. Data on its root disk is lost.",
     "ReplacementCancelled": "The replacement of the server was cancelled. The server stays as it is.",
@@ -61,15 +62,21 @@ _MESSAGES: Mapping[str, str] = {
 def event_message(event: str, facts: Facts) -> str:
     """Return the description of an event for users; of an unknown event, its name and facts."""
     if event in EVENTS:
-        return _message(event, {**facts, "actor": actor_name(str(facts.get("actor") or ""))})
+        return _message(event, {**facts, "actor": named_actor(_text(facts, "actor"), _text(facts, "actorName"))})
     words = _WORD.sub(" ", event).lower() or "unknown event"
     known = [f"{name} {value}" for name, value in sorted(facts.items()) if isinstance(value, str | int)]
     return f"{words[0].upper()}{words[1:]}{': ' if known else ''}{', '.join(known)}."
 
 
-def actor_name(actor: str) -> str:
-    """Return the name of an actor: users have an address, service accounts only an id."""
-    return f"account {actor}" if is_id(actor) else actor or "an unknown caller"
+def _text(facts: Facts, name: str) -> str:
+    return str(facts.get(name) or "")
+
+
+def named_actor(actor: str, name: str) -> str:
+    """Return an actor as texts name it: users have an address, service accounts an id and, if it is known, a name."""
+    if name or is_id(actor):
+        return f"the service account {name or actor}"
+    return actor or "an unknown caller"
 
 
 def _message(event: str, facts: Facts) -> str:
@@ -225,6 +232,7 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
         saga=spec.saga,
         phase=status.phase,
         actor=spec.actor,
+        actor_name=spec.actor_name,
         trace_id=spec.trace_id,
         incarnation=status.incarnation,
         started=metadata.creation_timestamp,
@@ -288,6 +296,7 @@ _NAMED_FACTS = {
     "reconcileId",
     "cause",
     "actor",
+    "actorName",
     "traceId",
     "operation",
     "reason",
@@ -304,6 +313,7 @@ class _EventData(msgspec.Struct, frozen=True, rename="camel"):
     generation: int = 0
     reconcile_id: str = ""
     actor: str = ""
+    actor_name: str = ""
     trace_id: str = ""
     operation: str = ""
     reason: str = ""
@@ -389,6 +399,7 @@ def _cause(data: _EventData, *, is_new: bool) -> CauseRead:
         return CauseRead(
             type="request",
             actor=data.actor,
+            actor_name=data.actor_name,
             trace_id=data.trace_id,
             operation_id=data.operation,
             generation=data.generation,

@@ -12,15 +12,19 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Context, Verb
-from remuda.compute.instances.schema import ConsoleOutputRead, ConsoleSessionRead, SnapshotCreate, SshKeyRead
+from remuda.compute.instances.schema import (
+    InstanceConsoleOutputRead,
+    InstanceConsoleSessionRead,
+    InstanceSnapshotCreate,
+    InstanceSshKeyRead,
+)
 from remuda.compute.instances.server_lookup import ServerLookup
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.names import PROVENANCE
 from remuda.compute.ports import RegionClient
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.region.images.schema import SnapshotCreate as ServerSnapshot
-from remuda.region.images.schema import SnapshotCreateSpec
+from remuda.region.images.schema import ServerSnapshotCreate, ServerSnapshotCreateSpec
 from remuda.resources.crud import requested_event
 from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
@@ -55,14 +59,16 @@ class Actions:
         await reboot(caller, server)
         await self._record(context, found, "Rebooted", hard=hard)
 
-    async def snapshot(self, context: Context, instance: str, body: SnapshotCreate) -> ImageRead:
+    async def snapshot(self, context: Context, instance: str, body: InstanceSnapshotCreate) -> ImageRead:
         found, server, caller = await self._server(context, "update", instance)
-        snapshot = ServerSnapshot(metadata=with_provenance(body.metadata, instance), spec=SnapshotCreateSpec())
+        snapshot = ServerSnapshotCreate(
+            metadata=with_provenance(body.metadata, instance), spec=ServerSnapshotCreateSpec()
+        )
         image = await self.region.api.snapshot_server(caller, server, snapshot)
         await self._record(context, found, "SnapshotCreated", image=image.metadata.id)
         return image
 
-    async def ssh_key(self, context: Context, instance: str) -> SshKeyRead:
+    async def ssh_key(self, context: Context, instance: str) -> InstanceSshKeyRead:
         """Return the private SSH key of an instance, which has none if it trusts an SSH certificate authority."""
         found = await self._find(context, "update", instance)
         if found.spec.ssh_certificate_authority_id:
@@ -70,18 +76,18 @@ class Actions:
         server, caller = await self._target(context, found)
         key = await self.region.api.get_server_ssh_key(caller, server)
         await self._record(context, found, "KeyRead")
-        return SshKeyRead(private_key=key.private_key)
+        return InstanceSshKeyRead(private_key=key.private_key)
 
-    async def open_console(self, context: Context, instance: str) -> ConsoleSessionRead:
+    async def open_console(self, context: Context, instance: str) -> InstanceConsoleSessionRead:
         found, server, caller = await self._server(context, "update", instance)
         session = await self.region.api.open_server_console(caller, server)
         await self._record(context, found, "ConsoleOpened")
-        return ConsoleSessionRead(url=session.url)
+        return InstanceConsoleSessionRead(url=session.url)
 
-    async def console_output(self, context: Context, instance: str, *, length: int | None) -> ConsoleOutputRead:
+    async def console_output(self, context: Context, instance: str, *, length: int | None) -> InstanceConsoleOutputRead:
         _, server, caller = await self._server(context, "read", instance)
         output = await self.region.api.get_server_console_output(caller, server, length=length)
-        return ConsoleOutputRead(contents=output.contents)
+        return InstanceConsoleOutputRead(contents=output.contents)
 
     async def _server(self, context: Context, verb: Verb, instance: str) -> tuple[ComputeInstance, str, Context]:
         """Return an instance, its server, and the context of a call for the caller, whose permission is checked."""

@@ -23,14 +23,14 @@ from remuda.compute.instances.convergence import (
     cleanup_guard,
 )
 from remuda.compute.instances.rules import charge_of, has_surplus_quota, message_of, reason_of, with_surplus
-from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked, is_ambiguous
+from remuda.compute.instances.server_lookup import LinkedServers, broken_spec, find_linked, is_ambiguous, is_new
 from remuda.compute.instances.status import REPORT_AFTER
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts, RegionClient, is_deleting
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import AbsenceTracker
-from remuda.quota.lifecycle import QuotaHooks, confirm_quota, payer_of, with_quota_confirmed
+from remuda.quota.lifecycle import QuotaHooks, confirm_quota, created_delay_s, payer_of, with_quota_confirmed
 from remuda.quota.ports import QuotaLedger, StaleTokenError
 from remuda.quota.sagas import operation_source, subject_of_kind
 from remuda.reconcile.controller import Controller
@@ -77,7 +77,17 @@ class InstanceController:
     ambiguous: Counter
 
     async def provision(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult:
-        """Bring an instance one step nearer to its desired state."""
+        """Bring an instance one step nearer to its desired state.
+
+        The server of a new instance is created before one is looked for. Its id follows from the instance, so region
+        rejects it if there is one, for example after a request without a response.
+        """
+        if not is_new(instance):
+            self.creation.forget_request(instance)
+        elif not self.creation.was_requested(instance):
+            created = await self.creation.create_new(instance, context)
+            if created is not None:
+                return created
         linked = await find_linked(self.region, instance)
         if linked.damage:
             return Blocked(DAMAGED, linked.damage)
@@ -96,6 +106,7 @@ class InstanceController:
             after_s = self.creation.absence.delay_s
             return Requeue(after_s, "Deprovisioning", "confirming that the server was deleted")
         self.creation.clear_pending(instance)
+        self.creation.forget_request(instance)
         self.convergence.changes.forget(instance)
         # `QuotaHooks.after_deprovision` releases the quota next. Nothing uses it any more: region removes a Server
         # after its absence at the provider is confirmed. Only a server that an operator abandoned may run on.
@@ -202,5 +213,6 @@ def controllers(ports: ComputePorts) -> Sequence[Controller]:
             sources=(operation_source(subject_of_kind(INSTANCE)),),
             guards=(guard,),
             settings=ports.controllers.for_many(),
+            created_delay_s=created_delay_s,
         ),
     )

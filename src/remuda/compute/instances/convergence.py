@@ -20,6 +20,7 @@ from remuda.compute.instances.rules import (
     is_requested,
     last_requested,
     message_of,
+    needs_rebuild,
     reason_of,
 )
 from remuda.compute.instances.server_lookup import list_tagged
@@ -34,7 +35,6 @@ from remuda.compute.instances.status import (
     is_in_progress,
     is_rebuilding,
     is_unreported,
-    needs_rebuild,
     projected,
     rebuild_kind,
     with_rebuild_ended,
@@ -181,7 +181,7 @@ async def writing_for(region: RegionClient, instance: ComputeInstance, operation
 
 def replacement_id(instance: ComputeInstance, server: ServerRead, rejections: int) -> str:
     """Return the operation of a replacement: the same for the same change, and another one after each rejection."""
-    before = "/".join(value or "" for value in _replaced_from(last_requested(server).spec).values())
+    before = "/".join(str(value or "") for value in _replaced_from(last_requested(server).spec).values())
     return derived_id(instance.uid, f"replace/{instance.metadata.generation}/{before}/{rejections}")
 
 
@@ -226,6 +226,8 @@ class ServerCreation:
     guard: DeletionGuard
     _pending: set[str] = field(default_factory=set)
     """The uids of instances whose create request has no response: the server may yet appear."""
+    _requested: set[str] = field(default_factory=set)
+    """The uids of new instances whose server was requested: now it has to be looked for."""
 
     async def remove_previous(
         self, instance: ComputeInstance, servers: Sequence[ServerRead], context: ReconcileContext
@@ -247,6 +249,7 @@ class ServerCreation:
         return Outcome(waiting, instance, entries)
 
     async def create(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult:
+        """Create the server of an instance for which none was found."""
         waiting = await self._blocker(instance) or await confirm_quota(self.ledger, charge_of(instance))
         if waiting is not None:
             return waiting
@@ -267,10 +270,39 @@ class ServerCreation:
         reason = "the server disappeared without a request"
         return Outcome(_CREATING, instance, [recreated_event(instance, context, reason)])
 
+    async def create_new(self, instance: ComputeInstance, context: ReconcileContext) -> InstanceResult | None:
+        """Create the server of a new instance, before anything is read.
+
+        Region itself checks network and name. Return None if it rejects the server: then what exists has to be read.
+        """
+        waiting = await confirm_quota(self.ledger, charge_of(instance))
+        if waiting is not None:
+            return waiting
+        await self._check_exists(instance)
+        context.acted = True
+        self._requested.add(instance.uid)
+        try:
+            await self._request(instance, context)
+        except RemudaError as error:
+            if error.retry:
+                raise
+            self._pending.discard(instance.uid)
+            return None
+        self.clear_pending(instance)
+        return _CREATING
+
     def clear_pending(self, instance: ComputeInstance) -> None:
         """Record that the response to the create request is known."""
         self._pending.discard(instance.uid)
         self.absence.clear(instance.uid)
+
+    def was_requested(self, instance: ComputeInstance) -> bool:
+        """Return whether this process has requested the server of a new instance."""
+        return instance.uid in self._requested
+
+    def forget_request(self, instance: ComputeInstance) -> None:
+        """Record that an instance is not new any more."""
+        self._requested.discard(instance.uid)
 
     def is_pending(self, instance: ComputeInstance) -> bool:
         """Return whether a create request has no response, so that the server may yet appear."""

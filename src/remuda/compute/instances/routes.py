@@ -44,6 +44,33 @@ _UPDATE: AnyRoute = Route(
 )
 
 
+_REBUILD: AnyRoute = Route(
+    method="POST",
+    path=f"{INSTANCE}/rebuild",
+    name="rebuild_instance",
+    summary="Rebuild an instance from its image, or plan that",
+    description="The server gets a new root disk from the image that the instance has, as with an update to another "
+    "image, and keeps its addresses. A stopped instance stays stopped. A server that cannot be rebuilt, because it "
+    "never started or a rebuild failed, is replaced. With dryRun the response is the plan; plans are required as for "
+    "updates.",
+    scope="project",
+    permission=permission("instances", "update"),
+    path_type=InstancePath,
+    query_type=schema.UpdateQuery,
+    response_type=schema.InstanceRead,
+    success=202,
+    other=OtherResponseType(
+        status=200, response_type=PlanRead, about="With dryRun: the plan. The instance is not rebuilt."
+    ),
+    error_bodies={409: PlanErrorBody},
+    is_conditional=True,
+    has_secret=True,  # its user data
+    view=rules.INSTANCE_VIEW,
+    service=Updates,
+    calls=Updates.rebuild,
+    repeat_calls=Updates.repeat_rebuild,
+)
+
 _action: Callable[..., AnyRoute] = partial(
     Route,
     method="POST",
@@ -82,7 +109,7 @@ _ACTIONS = [
         path=f"{INSTANCE}/snapshot",
         name="snapshot_instance",
         summary="Create an image of an instance",
-        body_type=schema.SnapshotCreate,
+        body_type=schema.InstanceSnapshotCreate,
         response_type=ImageRead,
         success=201,
         calls=Actions.snapshot,
@@ -92,7 +119,7 @@ _ACTIONS = [
         path=f"{INSTANCE}/sshkey",
         name="get_instance_ssh_key",
         summary="Read the private SSH key of an instance",
-        response_type=schema.SshKeyRead,
+        response_type=schema.InstanceSshKeyRead,
         has_secret=True,
         calls=Actions.ssh_key,
     ),
@@ -101,7 +128,7 @@ _ACTIONS = [
         path=f"{INSTANCE}/consolesession",
         name="open_instance_console",
         summary="Open the console of an instance in a browser",
-        response_type=schema.ConsoleSessionRead,
+        response_type=schema.InstanceConsoleSessionRead,
         has_secret=True,
         calls=Actions.open_console,
     ),
@@ -112,7 +139,7 @@ _ACTIONS = [
         summary="Read the console output of an instance",
         permission=permission("instances", "read"),
         query_type=schema.ConsoleQuery,
-        response_type=schema.ConsoleOutputRead,
+        response_type=schema.InstanceConsoleOutputRead,
         calls=Actions.console_output,
     ),
 ]
@@ -136,5 +163,6 @@ ROUTES = [
         },
     ),
     _UPDATE,
+    _REBUILD,
     *_ACTIONS,
 ]

@@ -19,14 +19,22 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.compute.instances.schema import (
     InstanceCreate,
+    InstanceNetworkingWire,
     InstanceRead,
     InstanceSpecWire,
     InstanceStatusRead,
     InstanceUpdate,
-    NetworkingWire,
     ProtectionWire,
 )
-from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceNetworking, InstanceSpec, Protection
+from remuda.compute.kinds import (
+    INSTANCE,
+    AppliedSpec,
+    ComputeInstance,
+    InstanceNetworking,
+    InstanceSpec,
+    PowerState,
+    Protection,
+)
 from remuda.compute.names import INCARNATION, INSTANCE_TAG, RESERVED, permission
 from remuda.compute.plans.diff import changed_fields
 from remuda.http.responses import GuardedView, etag_view
@@ -38,10 +46,10 @@ from remuda.kernel.secrets import Secret
 from remuda.quota.lifecycle import QUOTA_CONFIRMED, payer_of
 from remuda.quota.lock import fencing_token
 from remuda.quota.ports import Charge, ProjectRef, new_charge
-from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.lifecycle import Outcome, is_paused
 from remuda.reconcile.results import Done, Requeue
-from remuda.region.servers.schema import NetworkingWire as ServerNetworking
 from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerRead, ServerSpecWire
+from remuda.region.servers.schema import ServerNetworkingWire as ServerNetworking
 from remuda.resources.conventions import (
     CONTROLLER_FINALIZER,
     DESCRIPTION,
@@ -58,6 +66,7 @@ from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
     new_tags,
+    provisioning_status,
     read_project_metadata,
     updated_tags,
     writable_metadata,
@@ -72,6 +81,8 @@ _CONVERTED = ("networking", "ssh_certificate_authority_id", "user_data")
 _copied = common_fields(InstanceSpecWire, InstanceSpec, without=(*_CONVERTED, "protection"))
 _desired = common_fields(InstanceSpec, ServerCreateSpec, without=_CONVERTED)
 _requested = common_fields(ServerSpecWire, ServerCreateSpec, without=("networking",))
+_disruptive = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
+"""The fields that change only with a rebuild or replacement of the server."""
 
 
 def instance_id(network: str, name: str) -> str:
@@ -81,7 +92,7 @@ def instance_id(network: str, name: str) -> str:
 
 def has_scope(instance: ComputeInstance) -> bool:
     """Return whether an instance has the labels of its scope. One without them is hidden until it is repaired."""
-    return all(instance.metadata.labels.get(label) for label in SCOPE)
+    return all(map(instance.metadata.labels.get, SCOPE))
 
 
 def build_charge(
@@ -115,7 +126,7 @@ def changed_instance(
     before, spec = instance.spec, body.spec
     return replace(
         instance,
-        metadata=changed_metadata(instance.metadata, body.metadata, by.subject, now),
+        metadata=changed_metadata(instance.metadata, body.metadata, by, now),
         spec=replace(
             before,
             **_client_fields(spec),
@@ -126,16 +137,28 @@ def changed_instance(
     )
 
 
+def rebuilt_instance(
+    instance: ComputeInstance, by: Principal, now: datetime, *, operation: str, known: int
+) -> ComputeInstance:
+    """Return an instance with one more rebuild requested than it or its server has counted; `known` is the latter."""
+    metadata = writable_metadata(instance.metadata, instance.spec.tags)
+    return replace(
+        instance,
+        metadata=changed_metadata(instance.metadata, metadata, by, now),
+        spec=replace(instance.spec, rebuilds=max(instance.spec.rebuilds, known) + 1, rebuilding_operation=operation),
+    )
+
+
 def _client_fields(spec: InstanceSpecWire) -> dict[str, Any]:
     return {
         **_copied(spec),
-        "networking": _stored_networking(spec.networking or NetworkingWire()),
+        "networking": _stored_networking(spec.networking or InstanceNetworkingWire()),
         "ssh_certificate_authority_id": spec.ssh_certificate_authority_id or "",
         "user_data": Secret(spec.user_data) if spec.user_data else None,
     }
 
 
-def _stored_networking(body: NetworkingWire) -> InstanceNetworking:
+def _stored_networking(body: InstanceNetworkingWire) -> InstanceNetworking:
     return InstanceNetworking(
         security_group_ids=body.security_groups,
         public_ip=body.public_ip,
@@ -244,8 +267,8 @@ def writable_instance(instance: ComputeInstance) -> InstanceUpdate:
     )
 
 
-def _read_networking(networking: InstanceNetworking) -> NetworkingWire:
-    return NetworkingWire(
+def _read_networking(networking: InstanceNetworking) -> InstanceNetworkingWire:
+    return InstanceNetworkingWire(
         security_groups=networking.security_group_ids,
         public_ip=networking.public_ip,
         allowed_source_addresses=networking.allowed_source_addresses,
@@ -268,6 +291,26 @@ _read_spec = conversion(
 )
 
 
+def needs_rebuild(instance: ComputeInstance) -> bool:
+    """Return whether the spec differs from the applied one in a way that needs a rebuild or replacement."""
+    spec, applied = instance.spec, instance.status.applied
+    if applied is None:
+        return False
+    return _disruptive(spec) != _disruptive(applied)
+
+
+def shown_power(instance: ComputeInstance) -> PowerState | None:
+    """Return the power state: `Rebuilding` from the request of a rebuild or replacement on, before it is observed.
+
+    A client that reads once after its request would otherwise keep the state of a server that is about to be replaced.
+    """
+    status = instance.status
+    if status.power_state is None or is_paused(instance) or not needs_rebuild(instance):
+        return status.power_state
+    is_under_way = provisioning_status(instance.metadata, status.conditions) == "provisioning"
+    return "Rebuilding" if is_under_way else status.power_state
+
+
 def read_instance(instance: ComputeInstance) -> InstanceRead:
     status = instance.status
     return InstanceRead(
@@ -276,12 +319,24 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
         status=InstanceStatusRead(
             region_id=region_of(instance),
             network_id=network_of(instance),
-            power_state=status.power_state,
+            power_state=shown_power(instance),
             private_ip=status.private_ip,
-            public_ip=status.public_ip,
+            public_ip=status.public_ip if instance.spec.wants_public_ip else "",
             mac_address=status.mac_address,
+            rebuilds=instance.spec.rebuilds,
         ),
     )
+
+
+class _Rebuilt(msgspec.Struct, frozen=True):
+    writable: InstanceUpdate
+    rebuilds: int
+
+
+def _versioned(instance: ComputeInstance) -> msgspec.Struct:
+    """Return what the ETag covers: a rebuild changes it, so that If-Match prevents a second one."""
+    writable, rebuilds = writable_instance(instance), instance.spec.rebuilds
+    return _Rebuilt(writable, rebuilds) if rebuilds else writable
 
 
 def without_user_data(instance: ComputeInstance) -> ComputeInstance:
@@ -293,7 +348,7 @@ def without_user_data(instance: ComputeInstance) -> ComputeInstance:
 _UPDATE = permission("instances", "update")
 
 INSTANCE_VIEW = GuardedView(
-    etag_view(read_instance, writable_instance),
+    etag_view(read_instance, _versioned),
     hidden=without_user_data,
     is_shown=lambda reader, instance: is_allowed_for(reader, _UPDATE, instance),
 )

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from remuda.access.principal import Requester
+from remuda.access.principal import Principal, Requester
 from remuda.compute.instances import rules
 from remuda.compute.instances.rules import changed_instance, charge_of
 from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
@@ -75,7 +75,7 @@ def _charge(work: Work[NewInstance]) -> Charge:
 
 async def _reserve(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
-        await reserve(ports.ledger, _charge(work), work.input.requester.principal)
+        await reserve(ports.ledger, _charge(work), work.input.requester.named(work.actor_name))
     except AlreadyExists:  # quota is reserved for an instance of this name
         raise await _name_taken(ports, work.input) from None
 
@@ -86,7 +86,9 @@ async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 async def _create(ports: InstancePorts, work: Work[NewInstance]) -> None:
     new = work.input
-    desired = rules.new_instance(new.requested, new.region, new.requester.principal, operation=work.id, gpus=new.gpus)
+    desired = rules.new_instance(
+        new.requested, new.region, new.requester.named(work.actor_name), operation=work.id, gpus=new.gpus
+    )
     try:
         found = await ports.store.create(desired)
     except AlreadyExists:
@@ -138,10 +140,8 @@ class ChangedInstance(QuotaUpdate[InstanceSpec, InstanceUpdate], frozen=True, kw
     """The physical GPUs of the new flavor."""
 
 
-def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:
-    return changed_instance(
-        instance, change.requested, change.requester.principal, change.requested_at, gpus=change.gpus
-    )
+def _changed(instance: ComputeInstance, change: ChangedInstance, by: Principal) -> ComputeInstance:
+    return changed_instance(instance, change.requested, by, change.requested_at, gpus=change.gpus)
 
 
 UPDATE_INSTANCE = update_saga(

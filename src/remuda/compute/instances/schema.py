@@ -6,21 +6,21 @@ import msgspec
 
 from remuda.compute.kinds import PowerState
 from remuda.compute.plans.schema import PlanHash
-from remuda.http.schema import Id, Parameters, Wire
+from remuda.http.schema import Id, Parameters, Uuid, Wire
 from remuda.kernel.secrets import Secret
-from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, OrganizationId, ProjectId, ProjectMetadataRead
 
 
-class NetworkingWire(Wire, frozen=True):
+class InstanceNetworkingWire(Wire, frozen=True):
     """The networking of an instance."""
 
     security_groups: Annotated[
         tuple[Id, ...],
         msgspec.Meta(max_length=64, description="Security groups of the network, whose rules allow traffic."),
     ] = ()
-    public_ip: Annotated[bool, msgspec.Meta(description="The instance has a public address.")] | None = msgspec.field(
-        default=None, name="publicIP"
-    )
+    public_ip: (
+        Annotated[bool, msgspec.Meta(description="The instance has a public address.", examples=[True])] | None
+    ) = msgspec.field(default=None, name="publicIP")
     allowed_source_addresses: Annotated[
         tuple[str, ...],
         msgspec.Meta(
@@ -41,9 +41,21 @@ class ProtectionWire(Wire, frozen=True, omit_defaults=False):
 class InstanceSpecWire(Wire, frozen=True, kw_only=True):
     """The specification of an instance."""
 
-    flavor_id: Annotated[Id, msgspec.Meta(description="A different flavor replaces the server: the root disk is lost.")]
-    image_id: Annotated[Id, msgspec.Meta(description="A different image rebuilds the server: the root disk is lost.")]
-    networking: NetworkingWire | None = None
+    flavor_id: Annotated[
+        Id,
+        msgspec.Meta(
+            description="A different flavor replaces the server: the root disk is lost.",
+            examples=["a1f0c0de-0001-4000-8000-000000000001"],
+        ),
+    ]
+    image_id: Annotated[
+        Id,
+        msgspec.Meta(
+            description="A different image rebuilds the server: the root disk is lost.",
+            examples=["b1f0c0de-0006-4000-8000-000000000006"],
+        ),
+    ]
+    networking: Annotated[InstanceNetworkingWire | None, msgspec.Meta(examples=[{"publicIP": True}])] = None
     ssh_certificate_authority_id: (
         Annotated[Id, msgspec.Meta(description="Users with a certificate of this authority can log in.")] | None
     ) = None
@@ -61,9 +73,15 @@ class InstanceSpecWire(Wire, frozen=True, kw_only=True):
 class InstanceCreateSpec(InstanceSpecWire, frozen=True, kw_only=True):
     """The specification of a new instance."""
 
-    organization_id: Id
-    project_id: Id
-    network_id: Annotated[Id, msgspec.Meta(description="A network of the project. The instance is in its region.")]
+    organization_id: OrganizationId
+    project_id: ProjectId
+    network_id: Annotated[
+        Id,
+        msgspec.Meta(
+            description="A network of the project. The instance is in its region.",
+            examples=["a7c3e5f1-2b4d-4e6f-8a9b-0c1d2e3f4a01"],
+        ),
+    ]
 
 
 class InstanceCreate(Wire, frozen=True):
@@ -83,12 +101,19 @@ class InstanceUpdate(Wire, frozen=True):
 class InstanceStatusRead(Wire, frozen=True, kw_only=True):
     """The status of an instance."""
 
-    region_id: str
-    network_id: str
-    power_state: PowerState | None = None
-    private_ip: str = msgspec.field(default="", name="privateIP")
-    public_ip: str = msgspec.field(default="", name="publicIP")
-    mac_address: str = ""
+    region_id: Annotated[Uuid, msgspec.Meta(description="Region of the instance.")]
+    network_id: Annotated[Uuid, msgspec.Meta(description="Network of the instance.")]
+    power_state: Annotated[
+        PowerState | None, msgspec.Meta(description="What the server of the instance does; absent before it has one.")
+    ] = None
+    private_ip: Annotated[
+        str, msgspec.Meta(description="Its IPv4 address on the network; absent before it has one.")
+    ] = msgspec.field(default="", name="privateIP")
+    public_ip: Annotated[str, msgspec.Meta(description="Its public IPv4 address; absent without one.")] = msgspec.field(
+        default="", name="publicIP"
+    )
+    mac_address: Annotated[str, msgspec.Meta(description="MAC address of its port; absent before it has one.")] = ""
+    rebuilds: Annotated[int, msgspec.Meta(description="How often its rebuild was requested.")] = 0
 
 
 class InstanceRead(Wire, frozen=True):
@@ -99,28 +124,28 @@ class InstanceRead(Wire, frozen=True):
     status: InstanceStatusRead
 
 
-class SnapshotCreate(Wire, frozen=True):
+class InstanceSnapshotCreate(Wire, frozen=True):
     """A request for a snapshot of an instance, which is an image."""
 
     metadata: Annotated[MetadataWrite, msgspec.Meta(description="Tags that are reserved for services are dropped.")]
 
 
-class SshKeyRead(Wire, frozen=True):
+class InstanceSshKeyRead(Wire, frozen=True):
     """The private SSH key of an instance."""
 
-    private_key: Secret
+    private_key: Annotated[Secret, msgspec.Meta(description="Private key in the format of OpenSSH.")]
 
 
-class ConsoleSessionRead(Wire, frozen=True):
+class InstanceConsoleSessionRead(Wire, frozen=True):
     """The address of an instance's console, for a browser."""
 
-    url: str
+    url: Annotated[str, msgspec.Meta(description="URL of the console, for a browser. It contains a secret.")]
 
 
-class ConsoleOutputRead(Wire, frozen=True, omit_defaults=False):
+class InstanceConsoleOutputRead(Wire, frozen=True, omit_defaults=False):
     """The console output of an instance."""
 
-    contents: str
+    contents: Annotated[str, msgspec.Meta(description="Last lines that were written to the console.")]
 
 
 class RebootQuery(Parameters, frozen=True):
@@ -140,9 +165,9 @@ class ConsoleQuery(Parameters, frozen=True):
 
 
 class UpdateQuery(Parameters, frozen=True, rename={"dry_run": "dryRun"}):
-    """Options of an update."""
+    """Options of an update, or of a rebuild."""
 
-    dry_run: Annotated[bool, msgspec.Meta(description="Update nothing, and respond with the plan.")] = False
+    dry_run: Annotated[bool, msgspec.Meta(description="Change nothing, and respond with the plan.")] = False
     plan: (
         Annotated[
             PlanHash,

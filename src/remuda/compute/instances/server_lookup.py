@@ -67,6 +67,17 @@ def broken_spec(instance: ComputeInstance) -> str:
     return f"its spec is damaged: networking.allowedSourceAddresses has {', '.join(broken)}, {what}"
 
 
+def is_new(instance: ComputeInstance) -> bool:
+    """Return whether an instance was never reconciled with a result, and is not damaged: so it has no known server."""
+    status, spec = instance.status, instance.spec
+    is_first = not status.conditions and not status.has_server and instance.metadata.generation == 1
+    return (
+        is_first
+        and bool(spec.server_id)
+        and not (missing_labels(instance) or broken_link(instance) or broken_spec(instance))
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedServers:
     """The servers that are tagged with an instance."""

@@ -1,32 +1,36 @@
 """Watch source of servers: a change of a server enqueues the instance that it is tagged with.
 
-Each change costs one lookup by key. At the start all servers are sent; an instance whose status already shows its
-server is not enqueued. After each complete list, instances whose server is missing are enqueued at once, instead of at
-the next resync.
+Each change costs one lookup by key. A start continues from the position of the last process (`watch_memory`). If that
+is unknown or too old, all servers are sent; an instance whose status already shows its server is not enqueued. After
+each complete list, instances whose server is missing are enqueued at once, instead of at the next resync.
+
+After a start that has continued, all servers are compared nevertheless, slowly: orphans are known only in memory.
 
 A server without its instance, of another incarnation, or that is not the linked one, is an orphan: it is counted,
 logged and reported to the monitor.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar, cast, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.clients.watch import Changed, Restarted, Synced
+from remuda.clients.watch import Changed, Reached, Restarted, Synced
 from remuda.compute.instances.rules import incarnation_of, instance_of, is_requested
 from remuda.compute.instances.status import is_in_progress, is_projected, is_unreported
+from remuda.compute.instances.watch_memory import InstanceQueue, WatchMemory
 from remuda.compute.kinds import ComputeInstance
-from remuda.compute.ports import ComputePorts, is_deleting
+from remuda.compute.ports import ComputePorts, is_deleting, project_in
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
-from remuda.reconcile.leader import while_leading
+from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.sources import names
 from remuda.reconcile.status import is_provisioned
 from remuda.region.api import RegionApi
@@ -41,18 +45,9 @@ _STRIDE = 10
 _NAMES = 100
 _MAX_REMEMBERED = 10_000
 _SYNC_POLL_S = 0.05
+_REVIEWED_PER_S = 50.0
+"""The rate of the review after a start: 100,000 servers take half an hour, and half a percent of a core."""
 _PAUSE = Backoff(0.5, 30.0)
-
-
-class InstanceQueue(Protocol):
-    """The controller of instances, as far as keys are enqueued."""
-
-    @property
-    def is_synced(self) -> bool:
-        """Whether it leads and accepts keys."""
-
-    def enqueue(self, key: str) -> None:
-        """Enqueue an instance."""
 
 
 async def watch_forever(
@@ -77,22 +72,31 @@ class AllServers:
     """Message: all present servers of instances were sent. An instance whose server is not among them has none."""
 
     ids: AbstractSet[str]
+    cursor: str = ""
 
 
-async def watch_servers(region: RegionApi) -> AsyncGenerator[Changed[ServerRead] | AllServers]:
+ServerMessage = Changed[ServerRead] | AllServers | Reached
+
+
+async def watch_servers(region: RegionApi, since: str = "") -> AsyncGenerator[ServerMessage]:
     """Yield the servers that are tagged with an instance, `AllServers`, and then each change, without end.
+
+    With a cursor it yields only the changes since then, if they are known.
 
     Their ids are the keys of a dictionary, which the garbage collector does not track: it would visit a set of 100,000
     again and again, and block the event loop.
     """
     listed: dict[str, None] | None = None
-    async with aclosing(region.watch_servers()) as messages:
+    async with aclosing(region.watch_servers(since)) as messages:
         async for message in messages:
             if isinstance(message, Restarted):
                 listed = {}
             elif isinstance(message, Synced):
-                yield AllServers((listed or {}).keys())
+                yield AllServers((listed or {}).keys(), message.cursor)
                 listed = None
+            elif isinstance(message, Reached):
+                if listed is None:
+                    yield message
             elif instance_of(message.item):
                 if listed is not None and message.type == "deleted":
                     listed.pop(message.item.metadata.id, None)
@@ -111,6 +115,7 @@ class ServerWatch:
         self._ports, self._controller, self._suspect = ports, controller, suspect
         self._store = ports.reconcile_ports.store
         self._counts = _counts(ports.metrics)
+        self._memory = WatchMemory(ports, controller)
         self._orphans: dict[str, OrphanReason] = {}
         """The reported orphans, by the id of the server."""
 
@@ -126,23 +131,51 @@ class ServerWatch:
         self._classify(found, server, reason)
         is_own = change.type != "deleted" and not is_deleting(server) and reason is None
         if found is not None and not (is_own and self._is_current(found, server)):
-            self._controller.enqueue(found.name)
+            self._enqueue(found.name)
 
     async def _watch(self) -> None:
-        ports = self._ports
         while not self._controller.is_synced:  # it ignores keys before that
-            await ports.clock.sleep(_SYNC_POLL_S)
-        servers = watch_forever(lambda: watch_servers(ports.region.api), "servers", ports.clock, ports.randomness)
-        async with aclosing(servers):
+            await self._ports.clock.sleep(_SYNC_POLL_S)
+        for instance in await self._memory.load():
+            self._enqueue(instance)
+        async with asyncio.TaskGroup() as tasks:
+            if self._memory.cursor:
+                tasks.create_task(self._review())
+            tasks.create_task(self._follow())
+            tasks.create_task(self._memory.run())
+
+    def _messages(self, since: Callable[[], str]) -> AsyncGenerator[ServerMessage]:
+        ports = self._ports
+        return watch_forever(lambda: watch_servers(ports.region.api, since()), "servers", ports.clock, ports.randomness)
+
+    async def _follow(self) -> None:
+        """Observe every change since the remembered position, for ever."""
+        async with aclosing(self._messages(lambda: self._memory.cursor)) as servers:
             count = 0
             async for each in servers:
                 if isinstance(each, AllServers):
                     await self._enqueue_missing(each.ids)
-                    continue
-                await self._observe(each)
-                count += 1
+                elif isinstance(each, Changed):
+                    await self._observe(each)
+                    count += 1
+                self._memory.record_reached(each.cursor, by_change=isinstance(each, Changed))
                 if count % _STRIDE == 0:
                     await yield_to_loop()
+
+    async def _review(self) -> None:
+        """Compare all servers with their instances once, slowly."""
+        pace = Pace(self._ports.clock, _REVIEWED_PER_S)
+        async with aclosing(self._messages(str)) as servers:
+            async for each in servers:
+                if isinstance(each, AllServers):
+                    return
+                if isinstance(each, Changed):
+                    await self._observe(each, is_review=True)
+                    await pace.step()
+
+    def _enqueue(self, instance: str) -> None:
+        self._memory.record_enqueued(instance)
+        self._controller.enqueue(instance)
 
     async def _enqueue_missing(self, there: AbstractSet[str]) -> None:
         """Enqueue instances whose server is missing. A server usually has the id of its instance, so few are read."""
@@ -152,7 +185,7 @@ class ServerWatch:
             if count % _NAMES == 0:
                 await yield_to_loop()
             if name not in there and await self._lacks_server(name, there):
-                self._controller.enqueue(name)
+                self._enqueue(name)
 
     async def _lacks_server(self, instance: str, there: AbstractSet[str]) -> bool:
         try:
@@ -161,18 +194,26 @@ class ServerWatch:
             return False  # the monitor reports it
         return found is not None and found.status.has_server and found.spec.server_id not in there
 
-    async def _observe(self, change: Changed[ServerRead]) -> None:
+    async def _observe(self, change: Changed[ServerRead], *, is_review: bool = False) -> None:
         """Observe a change; an error of one instance does not affect the others."""
         server = change.item
         try:
-            await self.observe(change)
+            if not (is_review and await self._is_outdated_orphan(server)):
+                await self.observe(change)
         except Exception as error:
             if isinstance(error, RemudaError) and error.retry:
                 raise
             structlog.get_logger().exception(
                 "server change not processed", server=server.metadata.id, instance=instance_of(server)
             )
-            self._controller.enqueue(instance_of(server))
+            self._enqueue(instance_of(server))
+
+    async def _is_outdated_orphan(self, server: ServerRead) -> bool:
+        """Return whether a server only seems to be an orphan, because it was deleted since it was read."""
+        if _orphan_reason(await find(self._store, ComputeInstance, instance_of(server)), server) is None:
+            return False
+        present = await self._ports.region.list_servers(instance_of(server), project_in(server.metadata))
+        return not any(each.metadata.id == server.metadata.id and not is_deleting(each) for each in present)
 
     def _classify(self, found: ComputeInstance | None, server: ServerRead, reason: OrphanReason | None) -> None:
         id_ = server.metadata.id

@@ -18,7 +18,7 @@ from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.compute.catalogue import usable_flavors
 from remuda.compute.instances import rules
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
-from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
+from remuda.compute.instances.schema import InstanceCreate, InstanceNetworkingWire, InstanceRead, InstanceSpecWire
 from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.policies import check_deletion_allowed
 from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, project_in
@@ -136,7 +136,9 @@ async def check_access(
     check_sources(body.networking)
 
 
-async def check_groups(region: RegionApi, caller: Context, networking: NetworkingWire | None, network: str) -> None:
+async def check_groups(
+    region: RegionApi, caller: Context, networking: InstanceNetworkingWire | None, network: str
+) -> None:
     """Reject security groups that the caller cannot read, or of another network."""
     for group in () if networking is None else each_once(networking.security_groups):
         if (await region.get_security_group(caller, group)).status.network_id != network:
@@ -159,7 +161,7 @@ async def check_authority(region: RegionApi, caller: Context, authority: str | N
         )
 
 
-def check_sources(networking: NetworkingWire | None) -> None:
+def check_sources(networking: InstanceNetworkingWire | None) -> None:
     for prefix in () if networking is None else networking.allowed_source_addresses:
         parse_prefix(prefix, "failed to parse IPv4 prefix")  # the words that clients know
 

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from remuda.compute.instances.rules import message_of, reason_of
+from remuda.compute.instances.rules import message_of, needs_rebuild, reason_of
 from remuda.compute.kinds import Addresses, AppliedSpec, ComputeInstance, InstanceSpec, InstanceStatus, PowerState
 from remuda.compute.plans.fields import spec_attributes
 from remuda.kernel.conditions import Condition, find_condition, find_true, set_condition
@@ -22,11 +22,9 @@ from remuda.reconcile.status import AVAILABLE, is_behind
 from remuda.region.servers.schema import ServerRead, ServerSpecWire
 from remuda.resources.schema import Health
 
-_disruptive = common_fields(InstanceSpec, AppliedSpec, without=("gpus",))
-"""The fields that change only with a rebuild or replacement of the server."""
 _replacing = common_fields(InstanceSpec, AppliedSpec, without=("gpus", *spec_attributes("rebuild")))
 """Those that change only with a replacement."""
-_observed = common_fields(ServerSpecWire, AppliedSpec)
+_observed = common_fields(ServerSpecWire, AppliedSpec, without=("rebuilds",))
 _NO_ADDRESSES = Addresses()
 
 
@@ -80,7 +78,7 @@ REPORT_AFTER = timedelta(seconds=2)
 """The age until which the progress of a new instance is not reported. Creation times are whole seconds."""
 
 RebuildKind = Literal["Rebuilding", "Replacing"]
-"""Rebuild from another image, or replacement by another server behind the same port."""
+"""Rebuild from an image, or replacement by another server behind the same port."""
 
 REBUILD_MESSAGES: dict[RebuildKind, str] = {
     "Rebuilding": "the server is being rebuilt from its image",
@@ -110,7 +108,7 @@ def keeps_running(server: ServerRead) -> bool:
 
 
 def can_rebuild(server: ServerRead) -> bool:
-    """Return whether a server can be rebuilt from another image: not if it was never created, or has failed."""
+    """Return whether a server can be rebuilt from an image: not if it was never created, or has failed."""
     return server.metadata.provisioning_status != "error"
 
 
@@ -131,14 +129,6 @@ def is_unreported(instance: ComputeInstance, now: datetime) -> bool:
 def is_rebuilding(instance: ComputeInstance, server: ServerRead) -> bool:
     """Return whether a server is being rebuilt or replaced, even if the condition was not stored."""
     return is_in_progress(server) and (current_rebuild(instance) is not None or needs_rebuild(instance))
-
-
-def needs_rebuild(instance: ComputeInstance) -> bool:
-    """Return whether the spec differs from the applied one in a way that needs a rebuild or replacement."""
-    spec, applied = instance.spec, instance.status.applied
-    if applied is None:
-        return False
-    return _disruptive(spec) != _disruptive(applied)
 
 
 def is_rebuild_due(instance: ComputeInstance) -> bool:
@@ -212,7 +202,8 @@ def _applied(instance: ComputeInstance, server: ServerRead) -> AppliedSpec | Non
     if spec.flavor_id == instance.spec.flavor_id:
         gpus = instance.spec.gpus
     authority = server.status.ssh_certificate_authority_id
-    return AppliedSpec(**_observed(spec), ssh_certificate_authority_id=authority, gpus=gpus)
+    rebuilds = min(spec.rebuilds, instance.spec.rebuilds)  # after a restore, the server may have counted more
+    return AppliedSpec(**_observed(spec), rebuilds=rebuilds, ssh_certificate_authority_id=authority, gpus=gpus)
 
 
 def _power(instance: ComputeInstance, server: ServerRead) -> PowerState | None:

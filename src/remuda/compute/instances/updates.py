@@ -1,10 +1,13 @@
-"""Updates of instances, and plans of what an update would do.
+"""Updates and rebuilds of instances, and plans of what they would do.
 
 A dry run is validated as the update itself is, and writes nothing; exceeded quota does not reject it, but is a blocker
 of the plan. An update is rejected if its replacement is known to be impossible: the region has no capacity for the
 flavor, the image is not ready or does not fit, or the quota does not allow it. An update with the hash of a plan is
 carried out if its plan is still that one, or if nothing is left to do; otherwise it is rejected with the present plan.
 So is one without a hash that destroys data, where the instance or its project's policy demands a plan.
+
+A rebuild from the present image is an update that changes nothing but the number of rebuilds: it is planned, checked
+and carried out as an update to another image.
 
 An update that collides with another write is validated again. While region rejects the specification of an instance, an
 update is planned from the last applied one: to return to it destroys nothing and needs no capacity.
@@ -66,7 +69,9 @@ class PlanBaseline:
     server: ServerCreate
     """The desired one, unless region rejected it."""
     can_rebuild: bool = True
-    """Whether another image rebuilds the same server."""
+    """Whether the same server can be rebuilt."""
+    rebuilds: int = 0
+    """Number of rebuilds that were requested of the server, as far as it is known."""
 
 
 async def plan_baseline(region: RegionClient, instance: ComputeInstance, *, replaces_server: bool) -> PlanBaseline:
@@ -77,7 +82,9 @@ async def plan_baseline(region: RegionClient, instance: ComputeInstance, *, repl
     candidates = classified(instance, await list_tagged(region, instance)).candidates
     if not candidates or is_ambiguous(instance, candidates):
         return PlanBaseline(desired)
-    return PlanBaseline(_applied_to(candidates[0], instance) if is_rejected else desired, can_rebuild(candidates[0]))
+    server = candidates[0]
+    applied = _applied_to(server, instance) if is_rejected else desired
+    return PlanBaseline(applied, can_rebuild(server), server.spec.rebuilds)
 
 
 def server_before(desired: ServerCreate, applied: ServerCreate, after: ServerCreate) -> ServerCreate:
@@ -153,6 +160,32 @@ class Updates:
         async with self.locks.acquire(instance):
             return await retry_on_conflict(change)
 
+    async def rebuild(
+        self, context: Context, instance: str, *, dry_run: bool, plan: str | None
+    ) -> ComputeInstance | OtherResponse[PlanRead]:
+        """Rebuild the server of an instance from its image, or return the plan."""
+        if dry_run:
+            return OtherResponse(await self._plan(context, instance, None))
+
+        async def change() -> ComputeInstance:
+            found = await self._find(context, instance)
+            if found.spec.rebuilding_operation == context.operation:
+                return found  # the same request, whose response was lost
+            update = await self._validate(context, instance, None)
+            await self._check_consent(update, plan)
+            return await self._write_rebuild(context, update)
+
+        async with self.locks.acquire(instance):
+            return await retry_on_conflict(change)
+
+    async def repeat_rebuild(
+        self, context: Context, instance: str, *, dry_run: bool
+    ) -> ComputeInstance | OtherResponse[PlanRead]:
+        """Return the present state of an instance that the same request has rebuilt, or the plan as it is now."""
+        return (
+            OtherResponse(await self._plan(context, instance, None)) if dry_run else await self._find(context, instance)
+        )
+
     async def repeat(
         self, context: Context, instance: str, body: InstanceUpdate, *, dry_run: bool
     ) -> ComputeInstance | OtherResponse[PlanRead]:
@@ -164,22 +197,30 @@ class Updates:
     async def _find(self, context: Context, instance: str) -> ComputeInstance:
         return await self.instances.get_authorized(context, "update", instance)
 
-    async def _plan(self, context: Context, instance: str, body: InstanceUpdate) -> PlanRead:
+    async def _plan(self, context: Context, instance: str, body: InstanceUpdate | None) -> PlanRead:
         update = await self._validate(context, instance, body)
         return replace(update.plan, blockers=tuple(await self._blockers(update)))
 
-    async def _validate(self, context: Context, instance: str, body: InstanceUpdate) -> _ValidUpdate:
+    async def _validate(self, context: Context, instance: str, requested: InstanceUpdate | None) -> _ValidUpdate:
+        """Validate an update, or a rebuild without one."""
         found = await self._find(context, instance)
         self.instances.reject_if_deleting(found)
         await require_unlocked(self.instances.store, found, found.spec.operation)
         self.instances.check_if_match(context, found)
+        body = rules.writable_instance(found) if requested is None else requested
         if body.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
-        replaces_server = _replaces_server(found, body)
+        replaces_server = requested is None or _replaces_server(found, body)
         baseline = await plan_baseline(self.instances.region, found, replaces_server=replaces_server)
         offers = await self._offers(context, found, body, baseline.server if replaces_server else None)
-        gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
-        changed = rules.changed_instance(found, body, context.principal, self.instances.clock.now(), gpus=gpus)
+        now, gpus = self.instances.clock.now(), found.spec.gpus
+        if requested is None:
+            changed = rules.rebuilt_instance(
+                found, context.principal, now, operation=context.operation, known=baseline.rebuilds
+            )
+        else:
+            gpus = gpus if offers.flavor is None else gpus_of(offers.flavor)
+            changed = rules.changed_instance(found, body, context.principal, now, gpus=gpus)
         region, desired = self.instances.region, desired_server(changed)
         spec = (await region.api.get_region(await region.caller.as_service(), region_of(found))).spec
         capabilities = frozenset(spec.features.capabilities)
@@ -240,6 +281,12 @@ class Updates:
         await run_update(operations, UPDATE_INSTANCE, context, found, body, now=now, log=log, gpus=gpus)
         return await self.instances.store.get(ComputeInstance, found.name)
 
+    async def _write_rebuild(self, context: Context, update: _ValidUpdate) -> ComputeInstance:
+        """Store a rebuild, which uses the same quota as before."""
+        found, image, hash_ = update.found, update.changed.spec.image_id, update.plan.hash
+        event = requested_event(context, INSTANCE, found, "RebuildRequested", plan=hash_, image=image)
+        return await self.instances.store.update(update.changed, log=[*self.instances.audit(context, found), event])
+
 
 def _replaces_server(found: ComputeInstance, body: InstanceUpdate) -> bool:
     """Return whether an update needs a new server or disk, so that flavor and image must be offered."""
@@ -268,7 +315,7 @@ def subject_of(instance: ComputeInstance) -> PlannedInstance:
         private_ip=status.private_ip,
         public_ip=status.public_ip,
         mac_address=status.mac_address,
-        is_running=status.power_state in _MAY_RUN,
+        is_running=rules.shown_power(instance) in _MAY_RUN,
         is_rebuilding=is_rebuild_due(instance),
     )
 
@@ -281,6 +328,7 @@ def _side(
         writable=rules.writable_instance(instance),
         protection=instance.spec.protection,
         tags=tuple((tag.name, tag.value) for tag in instance.spec.tags),
+        rebuilds=instance.spec.rebuilds,
         gpus=gpus,
         flavor=flavor,
         image=image,

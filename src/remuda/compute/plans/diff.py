@@ -7,15 +7,15 @@ provider has drifted, which is reported and causes no step. Plan and controller 
 `in-place`        applied to the running server
 `deferred`        stored; applied when the server next starts from a new disk: user data
 `reboot`          not used now; reserved for a change that requires a power cycle
-`rebuild`         another image on the same server; not possible if the server never started, has failed, or
-                  waits for capacity to be replaced
+`rebuild`         an image, the same one or another, on the same server; not possible if the server never
+                  started, has failed, or waits for capacity to be replaced
 `replace`         another server behind the same port
 ================  ====================================================================================
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, lt, ne
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -30,13 +30,14 @@ STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 """All of them, in the order of their execution."""
 
 _READ = {field: attrgetter(row.attribute) for field, row in FIELDS.items()}
+_COMPARED = tuple((field, _READ[field], lt if row.is_counter else ne) for field, row in FIELDS.items())
 
 _DISRUPTIVE: tuple[StepKind, ...] = ("rebuild", "replace")
 
 
 def changed_fields(before: ServerCreate, after: ServerCreate) -> tuple[Field, ...]:
     """Return the fields in which two specifications of a server differ."""
-    return tuple(field for field, read in _READ.items() if read(before) != read(after))
+    return tuple(field for field, read, is_changed in _COMPARED if is_changed(read(before), read(after)))
 
 
 def with_fields(server: ServerCreate, other: ServerCreate, fields: Iterable[Field]) -> ServerCreate:

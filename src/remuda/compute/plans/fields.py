@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from remuda.compute.kinds import Protection
-from remuda.region.servers.schema import NetworkingWire, ServerCreate
+from remuda.region.servers.schema import ServerCreate, ServerNetworkingWire
 from remuda.resources.schema import FlavorRead, ImageRead
 
 StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
@@ -27,8 +27,9 @@ Field = Literal[
     "spec.sshCertificateAuthorityId",
     "spec.userData",
     "spec.protection",
+    "status.rebuilds",
 ]
-"""Fields of an instance that a client can update.
+"""Fields of an instance that a client can update, and the number of rebuilds, which grows with each that is requested.
 
 Protection and the tags of the instance are not sent to its server, whose own tags name the instance.
 """
@@ -44,6 +45,8 @@ class PlanSide:
     protection: Protection
     tags: tuple[tuple[str, str], ...] = ()
     """Tags of the instance; its server has others."""
+    rebuilds: int = 0
+    """Number of rebuilds that were requested."""
     gpus: int = 0
     """Number of physical GPUs that count against the quota."""
     flavor: FlavorRead | None = None
@@ -52,9 +55,9 @@ class PlanSide:
     """None if it is no longer offered."""
 
 
-def networking_of(side: PlanSide) -> NetworkingWire:
+def networking_of(side: PlanSide) -> ServerNetworkingWire:
     """Return the networking of the server, or the default."""
-    return side.server.spec.networking or NetworkingWire()
+    return side.server.spec.networking or ServerNetworkingWire()
 
 
 def _description(before: PlanSide, after: PlanSide) -> str:  # noqa: ARG001  one of the table
@@ -101,6 +104,10 @@ def _image(side: PlanSide) -> str:
         return f"{side.server.spec.image_id} (no longer offered)"
     system = side.image.spec.os
     return f"{side.image.metadata.name} ({system.distro} {system.version})"
+
+
+def _rebuilds(before: PlanSide, after: PlanSide) -> str:  # noqa: ARG001  one of the table
+    return f"The root disk is created again from image {_image(after)}."
 
 
 def _flavors(before: PlanSide, after: PlanSide) -> str:
@@ -151,6 +158,8 @@ class ServerField(NamedTuple):
     message: Callable[[PlanSide, PlanSide], str]
     message_on_new_disk: Callable[[PlanSide, PlanSide], str] | None = None
     """The sentence if the same step starts the server from a new disk; None if it is the same one."""
+    is_counter: bool = False
+    """Whether only a greater number is a change: a server may have counted what a restored instance does not know."""
 
 
 FIELDS: Mapping[Field, ServerField] = {
@@ -163,6 +172,7 @@ FIELDS: Mapping[Field, ServerField] = {
     ),
     "spec.userData": ServerField("spec.user_data", "deferred", _stored_user_data, _applied_user_data),
     "spec.imageId": ServerField("spec.image_id", "rebuild", _images),
+    "status.rebuilds": ServerField("spec.rebuilds", "rebuild", _rebuilds, is_counter=True),
     "spec.flavorId": ServerField("spec.flavor_id", "replace", _flavors),
     "spec.sshCertificateAuthorityId": ServerField("spec.ssh_certificate_authority_id", "replace", _authority),
 }

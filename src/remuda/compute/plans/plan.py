@@ -3,8 +3,9 @@
 A pure function of the previous spec, the requested spec, the flavors and images involved, and the capabilities of the
 provider. Observed state is described and decides neither the steps nor the hash.
 
-The hash covers the uid of the instance, the writable fields before and after, the flavors and images as they are
-offered, and what is done and lost. An update in between, or a flavor that has changed, gives another hash.
+The hash covers the uid of the instance, the writable fields and the number of rebuilds before and after, the flavors
+and images as they are offered, and what is done and lost. An update in between, or a flavor that has changed, gives
+another hash.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +46,8 @@ def plan_hash(
 
 
 def _side(side: PlanSide) -> dict[str, Any]:
-    return {"writable": side.writable, "flavor": _flavor(side.flavor), "image": _image(side.image)}
+    facts = {"writable": side.writable, "flavor": _flavor(side.flavor), "image": _image(side.image)}
+    return facts | ({"rebuilds": side.rebuilds} if side.rebuilds else {})
 
 
 def _flavor(flavor: FlavorRead | None) -> Any:

@@ -18,8 +18,8 @@ PlanHash = Annotated[
     str,
     msgspec.Meta(
         pattern="^[0-9a-f]{32}$",
-        description="Identifies the plan: it covers the instance, its writable fields before and after, and the "
-        "flavors and images involved, and no observed state.",
+        description="Identifies the plan: it covers the instance, its writable fields and the number of its rebuilds, "
+        "before and after, and the flavors and images involved, and no observed state.",
     ),
 ]
 
@@ -27,7 +27,7 @@ PlanHash = Annotated[
 class PlanChangeRead(Wire, frozen=True, kw_only=True):
     """A changed field."""
 
-    field: Field
+    field: Annotated[Field, msgspec.Meta(description="The field, by its path in the request.")]
     message: Annotated[str, msgspec.Meta(description="The change, for users. User data is not shown.")]
 
 
@@ -38,20 +38,20 @@ class PlanStepRead(Wire, frozen=True, kw_only=True):
         StepKind,
         msgspec.Meta(
             description="in-place: applied while the instance runs. deferred: stored, and applied at the next rebuild "
-            "or replacement. reboot: not used at present. rebuild: another image on the same server. replace: another "
-            "server behind the same port."
+            "or replacement. reboot: not used at present. rebuild: a new disk from the image, on the same server. "
+            "replace: another server behind the same port."
         ),
     ]
-    message: str
-    changes: tuple[PlanChangeRead, ...]
+    message: Annotated[str, msgspec.Meta(description="The step, for users.")]
+    changes: Annotated[tuple[PlanChangeRead, ...], msgspec.Meta(description="Changed fields that need this step.")]
 
 
 class PlanAttributeRead(Wire, frozen=True, kw_only=True):
     """An attribute that is lost or preserved."""
 
-    attribute: Attribute
+    attribute: Annotated[Attribute, msgspec.Meta(description="The attribute.")]
     value: Annotated[str, msgspec.Meta(description="The present value, if it is known.")] = ""
-    message: str
+    message: Annotated[str, msgspec.Meta(description="What becomes of it, for users.")]
 
 
 class DowntimeRead(Wire, frozen=True, kw_only=True):
@@ -60,16 +60,16 @@ class DowntimeRead(Wire, frozen=True, kw_only=True):
     extent: Annotated[
         Extent, msgspec.Meta(description="none, the duration of a start (seconds), or not known in advance (unknown).")
     ]
-    message: str
+    message: Annotated[str, msgspec.Meta(description="The downtime, for users.")]
 
 
 class QuotaChangeRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """The use of one kind of quota before and after an update."""
 
-    kind: str
-    before: int
-    after: int
-    delta: int
+    kind: Annotated[str, msgspec.Meta(description="Kind of the quota.")]
+    before: Annotated[int, msgspec.Meta(description="Amount that the instance uses now.")]
+    after: Annotated[int, msgspec.Meta(description="Amount that it will use.")]
+    delta: Annotated[int, msgspec.Meta(description="Difference of the two.")]
 
 
 class BlockerRead(Wire, frozen=True, kw_only=True):
@@ -86,10 +86,12 @@ class PlanRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     is_destructive: Annotated[bool, msgspec.Meta(description="Whether something is lost.")]
     message: Annotated[str, msgspec.Meta(description="Summary, for users.")]
     steps: Annotated[tuple[PlanStepRead, ...], msgspec.Meta(description="In their order; none if nothing changes.")]
-    destroyed: tuple[PlanAttributeRead, ...]
-    preserved: tuple[PlanAttributeRead, ...]
+    destroyed: Annotated[tuple[PlanAttributeRead, ...], msgspec.Meta(description="Attributes that are lost.")]
+    preserved: Annotated[tuple[PlanAttributeRead, ...], msgspec.Meta(description="Attributes that stay as they are.")]
     downtime: DowntimeRead
-    quota: tuple[QuotaChangeRead, ...]
+    quota: Annotated[
+        tuple[QuotaChangeRead, ...], msgspec.Meta(description="Change of the quota that the instance uses, by kind.")
+    ]
     blockers: Annotated[
         tuple[BlockerRead, ...],
         msgspec.Meta(description="With dryRun: why the update would be rejected now. Not part of the hash."),

@@ -21,12 +21,12 @@
     return node;
   };
 
-  const kind = (status) => ({ provisioned: " good", error: " bad", broken: " bad" })[status] || "";
+  const kind = (status) => ({ provisioned: " good", error: " bad" })[status] || "";
 
-  // An instance can be provisioned and have a server that failed since.
-  const stateOf = ({ metadata, status }) =>
-    status.powerState === "Error" && metadata.provisioningStatus === "provisioned"
-      ? ["broken", metadata.healthStatusDetail]
+  // An instance that was provisioned and has failed since is "error", as the command line shows it.
+  const stateOf = (metadata) =>
+    metadata.provisioningStatus === "provisioned" && metadata.healthStatus === "error"
+      ? ["error", metadata.healthStatusDetail]
       : [metadata.provisioningStatus, metadata.provisioningStatusDetail];
 
   const row = ({ metadata, status }) => {
@@ -34,7 +34,7 @@
     const about = document.createElement("div");
     const facts = [status.powerState, status.privateIP, status.publicIP].filter(Boolean);
     about.append(element("strong", "", metadata.name), element("span", "quiet", facts.join(" · ") || "no address yet"));
-    const [state, why] = stateOf({ metadata, status });
+    const [state, why] = stateOf(metadata);
     const badge = element("span", `state${kind(state)}`, state);
     if (why && state !== "provisioned") badge.title = why.message;
     node.append(about, badge);

@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 import select
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -54,8 +55,15 @@ class LineWriter:
     reader thus costs lines, never a response. Create it inside a running loop, and `close` it to lose nothing.
     """
 
-    def __init__(self, descriptor: int, *, most_waiting: int = _MAX_BUFFER) -> None:
-        self._descriptor, self._most_waiting = descriptor, most_waiting
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        most_waiting: int = _MAX_BUFFER,
+        encode: Callable[[Any], bytes] = msgspec.json.encode,
+    ) -> None:
+        """Take what encodes the line about dropped lines."""
+        self._descriptor, self._most_waiting, self._encode = descriptor, most_waiting, encode
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._dropped = 0
@@ -102,13 +110,15 @@ class LineWriter:
         del self._buffer[:written]
 
     def _log_dropped(self) -> None:
-        self._buffer += msgspec.json.encode(_Dropped("log lines dropped", self._dropped)) + b"\n"
+        self._buffer += self._encode(_Dropped("log lines dropped", self._dropped)) + b"\n"
         self._dropped = 0
 
 
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?=-|\Z)")
 _VERSION_0_LENGTH = 55
 _SAMPLED = "01"
+_MAX_PATH = 1024
+"""Characters of a path in a log line. Paths of ours are shorter, and others should not fill the log."""
 _CLIENT_GONE = 499
 """Customary status in access logs for a request whose client disconnected."""
 
@@ -133,13 +143,25 @@ class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Whether the client disconnected before the response was complete."""
 
 
+_ENCODE = msgspec.json.Encoder().encode
+
+
 class AccessLog:
     """The outermost ASGI layer."""
 
-    def __init__(self, app: ASGIApp, *, clock: Clock, randomness: Randomness, metrics: Metrics, sink: Sink) -> None:
-        self._app = app
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        metrics: Metrics,
+        sink: Sink,
+        encode: Callable[[AccessLine], bytes] | None = _ENCODE,
+    ) -> None:
+        """Take what encodes the lines; without it, there are none."""
+        self._app, self._encode = app, encode
         self._clock, self._randomness, self._metrics, self._sink = clock, randomness, metrics, sink
-        self._encode = msgspec.json.Encoder().encode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -188,10 +210,12 @@ class AccessLog:
             meters.observe_duration(duration_s)
         if observation.error_code is not None:
             self._metrics.count_error(observation.error_code, observation.service)
+        if self._encode is None:
+            return
         line = AccessLine(
             time=self._clock.now(),
             method=method,
-            path=path,
+            path=path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}…",
             status=status,
             duration_ms=int(duration_s * 1_000_000) / 1000,  # `round` takes five times as long
             bytes=observation.bytes,

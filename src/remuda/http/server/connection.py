@@ -67,6 +67,7 @@ class Connection(asyncio.Protocol):
         self._last: RequestCycle | None = None  # the one that is being received
         self._url = b""
         self._headers: list[Header] = []
+        self._state: dict[str, Any] = {}
         self._parts: PartedTransport | None = None
 
     # Called by the transport
@@ -156,15 +157,16 @@ class Connection(asyncio.Protocol):
         self._is_in_head = False
         self._framing_bytes = 0
         version = self._parser.get_http_version()
-        self._check_head(version)
+        expects_continue = self._check_head(version)
         self._deadline = _NEVER
         cycle = RequestCycle(
             self._scope(version),
             self._transport,
             self._flow,
+            loop=self._server.loop,
             default_headers=self._server.default_headers,
             keep_alive=version != "1.0" and self._parser.should_keep_alive(),
-            expects_continue=any(name == b"expect" and value.lower() == _CONTINUE for name, value in self._headers),
+            expects_continue=expects_continue,
             on_complete=self._on_response_complete,
         )
         is_first, self._last = self._is_response_complete(), cycle
@@ -286,6 +288,7 @@ class Connection(asyncio.Protocol):
             "headers": self._headers,
             "client": self._client,
             "server": self._local,
+            "remuda.connection": self._state,
         }
         if self._tls is not None:
             scope["scheme"], scope["extensions"] = "https", self._tls
@@ -297,8 +300,15 @@ class Connection(asyncio.Protocol):
     def _is_response_complete(self) -> bool:
         return self._last is None or self._last.is_complete
 
-    def _check_head(self, version: str) -> None:
-        if version != "1.0" and sum(name == b"host" for name, _ in self._headers) != 1:
+    def _check_head(self, version: str) -> bool:
+        """Check a complete head; return whether the client waits for `100 Continue`."""
+        hosts, expects_continue = 0, False
+        for name, value in self._headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"expect" and value.lower() == _CONTINUE:
+                expects_continue = True
+        if hosts != 1 and version != "1.0":
             raise _NotOneHost
         if len(self._waiting) >= self._limits.pipelined:
             raise _TooFarAhead
@@ -306,6 +316,7 @@ class Connection(asyncio.Protocol):
         # The received bytes may include the body, so the head is measured only if there are many.
         if self._head_bytes > limit and len(self._url) + sum(len(n) + len(v) for n, v in self._headers) > limit:
             raise HeadTooLarge(self._limits)
+        return expects_continue
 
     def _reject_unparsed(self, cause: BaseException | None) -> None:
         if isinstance(cause, _TooFarAhead):
@@ -356,6 +367,7 @@ class ConnectionFactory:
     def __init__(self, app: ASGIApp, reaper: ConnectionReaper, headers: bytes = b"") -> None:
         """Take raw header lines for every response."""
         self._app, self._reaper, self._headers = app, reaper, headers
+        self.loop = asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None]] = set()
         self.default_headers = b""
 
@@ -364,7 +376,7 @@ class ConnectionFactory:
         self.default_headers = b"date: %b\r\n%b" % (date, self._headers)
 
     def start(self, cycle: RequestCycle) -> None:
-        task = asyncio.get_running_loop().create_task(cycle.run(self._app))
+        task = self.loop.create_task(cycle.run(self._app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 

@@ -24,6 +24,7 @@ from remuda.http.request import observation_of
 from remuda.http.responses import Response
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import BoundSocket, CannotListen, ListenAddress, listen
+from remuda.http.server.tls import TlsSettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unauthenticated
 from remuda.kernel.secrets import Secret
@@ -51,6 +52,8 @@ class MetricsSettings:
     takes_free_port: bool = False
     """Whether a free port will do while another process has that of `listen`."""
     token: Secret | None = None
+    tls: TlsSettings | None = None
+    """None if they are served without TLS."""
 
 
 def listen_for_metrics(settings: MetricsSettings) -> BoundSocket:

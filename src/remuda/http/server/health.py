@@ -15,6 +15,7 @@ holds the prefix, as in ASGI.
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Annotated
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +26,7 @@ from remuda.http.cors import Cors
 from remuda.http.docs import DocsPages as Documents
 from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.invocation import invocations
+from remuda.http.merged_document import Published
 from remuda.http.pages import page_response
 from remuda.http.request import Observation, observation_of
 from remuda.http.responses import JSON, HtmlPage, Response
@@ -68,7 +70,7 @@ class Mounts:
             await self._otherwise(scope, receive, send)
             return
         if one.prefix:
-            scope = {**scope, "root_path": scope.get("root_path", "") + one.prefix}
+            scope["root_path"] = scope.get("root_path", "") + one.prefix
         await one.app(scope, receive, send)
 
     def _find(self, path: str) -> Mounted | None:
@@ -80,16 +82,28 @@ class Mounts:
         return None
 
 
+NotFoundPage = Callable[[str], HtmlPage]
+"""Renders the page for a path that does not exist, with the trace id of the request."""
+
+
+def not_found_page(mounted: Sequence[Mounted]) -> NotFoundPage:
+    """Return the renderer of the page for browsers that are lost: it links to the pages that there are."""
+    template = _environment().get_template("not_found.html")
+
+    def render(trace_id: str) -> HtmlPage:
+        html = template.render(title="This page does not exist", mounted=mounted, trace_id=trace_id)
+        return HtmlPage(html, status=HTTPStatus.NOT_FOUND)
+
+    return render
+
+
 FrontPage = Callable[[Sequence[tuple[str, str]]], HtmlPage]
 """Renders the front page with the problems: the component, and what is wrong with it."""
 
 
 def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted: Sequence[Mounted]) -> FrontPage:
     """Return the renderer of the front page. `pages` are those of the process: their descriptions by path."""
-    environment = Environment(
-        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    template = environment.get_template("front.html")
+    template = _environment().get_template("front.html")
 
     def render(problems: Sequence[tuple[str, str]]) -> HtmlPage:
         title = "Remuda is not ready" if problems else "Remuda is ready"
@@ -98,6 +112,12 @@ def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted
         )
 
     return render
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
 
 
 Check = Callable[[], Iterable[tuple[str, str]]]
@@ -113,21 +133,23 @@ _DOCUMENTS = frozenset({"/openapi.json", "/docs"})
 class Health(Wire, frozen=True, omit_defaults=False):
     """Response of a live process."""
 
-    status: str = "ok"
+    status: Annotated[str, msgspec.Meta(description="Always ok: a process that is not alive does not respond.")] = "ok"
 
 
 class Readiness(Wire, frozen=True, omit_defaults=False):
     """Response of a ready process."""
 
-    status: str = "ready"
+    status: Annotated[str, msgspec.Meta(description="Always ready: a process that is not ready responds 503.")] = (
+        "ready"
+    )
 
 
 class ProcessVersion(Wire, frozen=True):
     """Release of the process, and the source revision it was built from."""
 
-    name: str
-    version: str
-    revision: str
+    name: Annotated[str, msgspec.Meta(description="Name of the program.")]
+    version: Annotated[str, msgspec.Meta(description="Release of the program.")]
+    revision: Annotated[str, msgspec.Meta(description="Revision of the source that it was built from.")]
 
 
 class NotReady(Unavailable):
@@ -142,7 +164,7 @@ class NotReady(Unavailable):
 
 
 class ProcessPages:
-    """Routes of the process itself, and 404 for everything else."""
+    """Routes of the process itself, and 404 for everything else: a page for browsers, and JSON for programs."""
 
     def __init__(
         self,
@@ -156,11 +178,14 @@ class ProcessPages:
         self._cors = cors or Cors()
         self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
         self._checks = checks
+        self._not_found = not_found_page(mounted)
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._invocations = invocations(PROCESS, self)
         self._pages: Mapping[str, Callable[[], Awaitable[Response]]] = {"/": self._show_front}
-        self._documents = Documents(PROCESS, description.version)
+        programs = (each for each in mounted if not all(route.page for route in each.table.routes))
+        apis = (Published("", PROCESS), *(Published(each.prefix, each.table) for each in programs))
+        self._documents = Documents(PROCESS, description.version, merged=apis)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         seen, headers = observation_of(scope), dict(scope["headers"])
@@ -183,6 +208,9 @@ class ProcessPages:
             return await page()
         route = self._routes.get(path)
         if route is None and path not in _DOCUMENTS:
+            if b"text/html" in headers.get(b"accept", b""):
+                seen.error_code = NotFound.code
+                return page_response(self._not_found(seen.trace_id))
             raise NotFound("path", path)
         if scope["method"] == "OPTIONS":
             return self._cors.preflight(headers.get(b"access-control-request-method"), _SHARED_METHODS)

@@ -13,12 +13,12 @@ from http import HTTPStatus
 import structlog
 
 from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Scope
-from remuda.http.responses import Header
+from remuda.http.responses import WHOLE, Header
 
 STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 NOSNIFF = b"x-content-type-options: nosniff\r\n"
 _NOT_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9a-z]")
-_NOT_A_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROLS = bytes({*range(0x20), 0x7F} - {ord("\t")})
 _WITHOUT_BODY = {204, 304}
 _BODY_BUFFER = 64 * 1024
 _FAILED = NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -58,13 +58,28 @@ class FlowControl:
         await self._writable.wait()
 
 
+_NAMES: set[bytes] = set()
+"""Names that were found valid: few, since they are those of our own headers."""
+_MAX_NAMES = 1_000
+
+
 def header_lines(headers: list[Header]) -> bytes:
     """Return headers as they are sent, or raise ValueError for a name or value that would be read as something else."""
-    if _NOT_A_NAME.search(b"".join([name for name, _ in headers])):
-        raise ValueError("a header name has an invalid character")
-    if _NOT_A_VALUE.search(b"".join([value for _, value in headers])):
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    for name, _ in headers:
+        if name not in _NAMES:
+            _check_name(name)
+    # A control character that is in no line break is in a value. To count them is faster than a regular expression.
+    if len(lines.translate(None, _CONTROLS)) != len(lines) - 2 * len(headers):
         raise ValueError("a header value has a control character")
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
+    return lines
+
+
+def _check_name(name: bytes) -> None:
+    if _NOT_A_NAME.search(name):
+        raise ValueError("a header name has an invalid character")
+    if len(_NAMES) < _MAX_NAMES:
+        _NAMES.add(name)
 
 
 class RequestCycle:
@@ -82,6 +97,7 @@ class RequestCycle:
         transport: asyncio.Transport,
         flow: FlowControl,
         *,
+        loop: asyncio.AbstractEventLoop,
         default_headers: bytes,
         keep_alive: bool,
         expects_continue: bool,
@@ -90,7 +106,7 @@ class RequestCycle:
         self.scope = scope
         self.keep_alive = keep_alive
         self.is_started = self.is_complete = self.is_body_complete = self.is_disconnected = False
-        self._transport, self._flow, self._loop = transport, flow, asyncio.get_running_loop()
+        self._transport, self._flow, self._loop = transport, flow, loop
         self._default_headers, self._expects_continue, self._on_complete = (
             default_headers,
             expects_continue,
@@ -159,6 +175,8 @@ class RequestCycle:
             raise ClientDisconnect
         if message["type"] == "http.response.start":
             self._start(message["status"], message["headers"])
+            if WHOLE not in message:
+                self._loop.call_soon(self._flush_head)
         else:
             self._write(message.get("body", b""), has_more=message.get("more_body", False))
 
@@ -181,7 +199,6 @@ class RequestCycle:
             self._is_chunked = True
             framing += b"transfer-encoding: chunked\r\n"
         self._head = b"".join([STATUS_LINES[status], self._default_headers, lines, framing, b"\r\n"])
-        self._loop.call_soon(self._flush_head)
 
     def _flush_head(self) -> None:
         if self._head and not self.is_disconnected:

@@ -211,6 +211,7 @@ class Authenticators:
                 return spec, False
             kept = replace(
                 spec,
+                removed=now,
                 apps=tuple(each for each in spec.apps if each.id != id),
                 passkeys=tuple(each for each in spec.passkeys if each.id != id),
             )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -22,10 +23,11 @@ from joserfc.jws import JWSRegistry, deserialize_compact
 from prometheus_client import CollectorRegistry, Counter
 
 from remuda.identity.federation.provider_client import PublicKey, fetch_json, keys_with_id, provider_error, read_keys
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.ports import Fetch
-from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
+from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer
 from remuda.identity.tokens.jwt import (
     EXTERNAL_TOKEN_CACHE,
@@ -203,15 +205,16 @@ class IssuerKeys:
 
     async def _read(self, issuer: str) -> tuple[PublicKey, ...]:
         base = f"{issuer.removesuffix('/')}/.well-known"
+        fetch = partial(self._fetch, organization="")
         try:
-            return await read_keys(self._fetch, f"{base}/jwks.json")
+            return await read_keys(fetch, f"{base}/jwks.json")
         except OAuthError as error:
             if error.error == "temporarily_unavailable":
                 raise
-        metadata = await fetch_json(self._fetch, "GET", f"{base}/openid-configuration", _Discovery)
+        metadata = await fetch_json(fetch, "GET", f"{base}/openid-configuration", _Discovery)
         if metadata.issuer != issuer:
             raise provider_error("the issuer in its metadata is not the configured one")
-        return await read_keys(self._fetch, metadata.jwks_uri)
+        return await read_keys(fetch, metadata.jwks_uri)
 
     def _age_s(self, cached: _CachedKeys) -> float:
         return self._clock.monotonic() - cached.read_at

@@ -10,6 +10,7 @@ must be those of this login, and the times must be valid with a leeway of one mi
 import base64
 import hmac
 from collections.abc import Mapping, Sequence
+from functools import partial
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -18,14 +19,16 @@ from joserfc.errors import JoseError
 
 from remuda.http.pages import with_query
 from remuda.identity.federation.provider_client import (
+    Issuer,
     ProviderClient,
     ProviderMetadata,
     PublicKey,
     fetch_json,
+    issuer_of,
     provider_error,
 )
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.ports import Fetch
+from remuda.identity.ports import Fetch, FetchFor
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret, s256
 from remuda.kernel.clock import Clock
@@ -40,6 +43,9 @@ _ALGORITHMS = (
 )
 _LEEWAY_S = 60
 _MAX_TOKEN_BYTES = 32_768
+_MAX_TRIED = 4
+"""Keys that are tried for a token. One without a key id, of a provider with several keys, needs more than one."""
+_MAX_EMAIL = 320
 
 
 class ProviderIdToken(msgspec.Struct, frozen=True):
@@ -67,14 +73,14 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 async def read_id_token(
-    token: Secret, *, issuer: str, client: str, nonce: str, provider: ProviderClient, clock: Clock
+    token: Secret, *, issuer: Issuer, client: str, nonce: str, provider: ProviderClient, clock: Clock
 ) -> ProviderIdToken:
     """Return the claims of a valid ID token, or raise OAuthError."""
     text = token.reveal()
     if len(text) > _MAX_TOKEN_BYTES:
         raise provider_error("its ID token is too long")
     claims = _verified(text, await provider.keys(issuer, _header(text).kid))
-    if problem := _problem(claims, issuer=issuer, client=client, nonce=nonce, now=clock.now().timestamp()):
+    if problem := _problem(claims, issuer=issuer.url, client=client, nonce=nonce, now=clock.now().timestamp()):
         raise provider_error(f"its ID token {problem}")
     return claims
 
@@ -87,7 +93,7 @@ def _header(text: str) -> _Header:
 
 
 def _verified(text: str, keys: Sequence[PublicKey]) -> ProviderIdToken:
-    for key in keys:
+    for key in keys[:_MAX_TRIED]:
         try:
             payload = jws.deserialize_compact(text.encode(), key, algorithms=list(_ALGORITHMS)).payload
             return msgspec.json.decode(payload, type=ProviderIdToken)
@@ -149,7 +155,7 @@ class Federation:
         self, provider: OAuth2Provider, request: ProviderRequest, *, state: str, parameters: Mapping[str, str]
     ) -> str:
         """Return the authorization URL of the provider. `parameters` are forwarded from the client's request."""
-        metadata = await self._client.metadata(provider.spec.issuer)
+        metadata = await self._client.metadata(issuer_of(provider))
         required = {
             "response_type": "code",
             "client_id": provider.spec.client_id,
@@ -167,12 +173,12 @@ class Federation:
         self, provider: OAuth2Provider, request: ProviderRequest, *, code: str, issuer: str
     ) -> str:
         """Return the verified e-mail address of the user who logged in, or raise OAuthError."""
-        metadata = await self._client.metadata(provider.spec.issuer)
+        metadata = await self._client.metadata(issuer_of(provider))
         self._check_issuer(metadata, issuer)
         tokens = await self._exchange(provider, metadata, request, code)
         claims = await read_id_token(
             Secret(tokens.id_token),
-            issuer=metadata.issuer,
+            issuer=issuer_of(provider),
             client=provider.spec.client_id,
             nonce=request.nonce,
             provider=self._client,
@@ -180,8 +186,8 @@ class Federation:
         )
         email, is_verified = _email(provider, claims)
         if not email and tokens.access_token and metadata.userinfo_endpoint:
-            email, is_verified = await self._userinfo_email(metadata, Secret(tokens.access_token), claims.sub)
-        if not email:
+            email, is_verified = await self._userinfo_email(provider, metadata, Secret(tokens.access_token), claims.sub)
+        if not email or len(email) > _MAX_EMAIL:
             raise OAuthError("access_denied", "the provider does not send your e-mail address")
         if not is_verified:
             raise OAuthError("access_denied", "the provider has not verified your e-mail address")
@@ -214,15 +220,24 @@ class Federation:
             form |= {"client_id": client, "client_secret": secret.reveal()}
         body = urlencode(form).encode()
         return await fetch_json(
-            self._fetch, "POST", metadata.token_endpoint, _TokenResponse, headers=headers, body=body
+            self._fetch_for(provider), "POST", metadata.token_endpoint, _TokenResponse, headers=headers, body=body
         )
 
-    async def _userinfo_email(self, metadata: ProviderMetadata, token: Secret, subject: str) -> tuple[str, bool]:
-        headers = {"Authorization": f"Bearer {token.reveal()}"}
-        userinfo = await fetch_json(self._fetch, "GET", metadata.userinfo_endpoint, _Userinfo, headers=headers)
+    async def _userinfo_email(
+        self, provider: OAuth2Provider, metadata: ProviderMetadata, token: Secret, subject: str
+    ) -> tuple[str, bool]:
+        text = token.reveal()
+        if len(text) > _MAX_TOKEN_BYTES or not text.isascii() or not text.isprintable():
+            raise provider_error("its access token is malformed")
+        headers = {"Authorization": f"Bearer {text}"}
+        fetch = self._fetch_for(provider)
+        userinfo = await fetch_json(fetch, "GET", metadata.userinfo_endpoint, _Userinfo, headers=headers)
         if userinfo.sub != subject:
             raise provider_error("its userinfo is about another subject")
         return userinfo.email.strip(), userinfo.email_verified in _TRUE
+
+    def _fetch_for(self, provider: OAuth2Provider) -> FetchFor:
+        return partial(self._fetch, organization=issuer_of(provider).organization)
 
 
 def _email(provider: OAuth2Provider, claims: ProviderIdToken) -> tuple[str, bool]:

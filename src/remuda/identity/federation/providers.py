@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from remuda.identity.consent import domain_of, owner_of_domain
 from remuda.identity.federation.bearer_tokens import ALGORITHMS, is_our_issuer
-from remuda.identity.kinds.common import REMUDA_GROUP
+from remuda.identity.kinds.common import LOCAL_ISSUER, REMUDA_GROUP
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import OrganizationUser, User
 from remuda.identity.rbac.roles import role_id
-from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings, PlatformProvider
+from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.rules import check_issuer
 from remuda.kernel.errors import Invalid, NotFound, OAuthError
 from remuda.kernel.fields import with_common_fields

@@ -11,6 +11,7 @@ from remuda.identity.kinds.oauth import (
     OAUTH2_PROVIDER,
     PASSWORD,
     USED_ASSERTION,
+    USED_STATE,
 )
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, QUOTA_METADATA
 from remuda.identity.kinds.tenancy import BOOTSTRAP, DOMAIN, ORGANIZATION, PROJECT
@@ -39,6 +40,7 @@ KINDS: tuple[Kind[Any], ...] = (
     AUTHORIZATION_CODE,
     DEVICE_GRANT,
     USED_ASSERTION,
+    USED_STATE,
     BROWSER_LOGIN,
     SIGNING_KEY,
     SESSION,

@@ -13,6 +13,9 @@ _VERSION = "v1alpha1"
 
 DISPLAY_NAME = {"Display name": ".metadata.labels.unikorn-cloud\\.org/name"}
 
+LOCAL_ISSUER = "uni"
+"""Name of our own issuer in stored objects, tokens and configurations: it stays when the URL changes."""
+
 UserState = Literal["active", "pending", "suspended"]
 """Only an active user can log in, and only an active membership grants permissions."""
 

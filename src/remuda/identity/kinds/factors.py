@@ -99,6 +99,8 @@ class SecondFactorsSpec(StoredStruct, frozen=True):
     """Time before which no code is checked in such a browser."""
     reset: datetime | None = None
     """Time at which a platform administrator removed them all. Logins from before are no longer valid."""
+    removed: datetime | None = None
+    """Time at which the user last removed an authenticator. Logins that began before are not completed."""
     events: tuple[FactorEvent, ...] = ()
     """Latest changes, the newest first."""
 

@@ -196,8 +196,10 @@ OAUTH2_CLIENT = shared_kind(
     OAuth2Client,
     "oauth2clients",
     uncounted="created by platform administrators",
+    indexes=(Index(name="id", values=lambda client: [client.name]),),
     columns={"Redirect URI": ".spec.redirectUri"},
 )
+"""Clients, found by their id also by an index, which needs no request to the API server on Kubernetes."""
 
 PASSWORD = remuda_kind(
     Password,
@@ -207,19 +209,44 @@ PASSWORD = remuda_kind(
 )
 """Passwords, found by the link that sets them."""
 
-AUTHORIZATION_CODE = remuda_kind(AuthorizationCode, "authorizationcodes", uncounted="removed when it has expired")
-"""Authorization codes, which live for a minute."""
+AUTHORIZATION_CODE = remuda_kind(
+    AuthorizationCode,
+    "authorizationcodes",
+    uncounted="removed when it has expired",
+    indexes=(Index(name="code", values=lambda code: [code.name]),),
+)
+"""Authorization codes, which live for a minute, found by their hash."""
 
 DEVICE_GRANT = remuda_kind(
     DeviceGrant,
     "devicegrants",
     uncounted="removed when it has expired",
-    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
+    indexes=(
+        Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),
+        Index(name="device-code", values=lambda grant: [grant.name]),
+    ),
 )
 """Device grants, found by their user code."""
 
 USED_ASSERTION = remuda_kind(UsedAssertion, "usedassertions", uncounted="removed when it has expired")
 """Used assertions, until they expire."""
+
+
+class UsedStateSpec(StoredStruct, frozen=True):
+    """Used state of a login."""
+
+    expires: datetime | None = None
+    """Expiry of the state, after which this record is not needed."""
+
+
+class UsedState(Resource, frozen=True):
+    """State of a login that was used: it is not accepted again. Named after its SHA-256."""
+
+    spec: UsedStateSpec = UsedStateSpec()
+
+
+USED_STATE = remuda_kind(UsedState, "usedstates", uncounted="removed when it has expired")
+"""Used states of logins, until they expire."""
 
 
 class BrowserLoginSpec(StoredStruct, frozen=True):

@@ -88,9 +88,10 @@ SESSION = remuda_kind(
     Session,
     "sessions",
     uncounted="removed when it has expired",
+    indexes=(Index(name="refresh", values=lambda each: [each.spec.family_hash] if each.spec.family_hash else []),),
     columns={"User": ".spec.user", "Client": ".spec.client"},
 )
-"""Sessions, found by the label of their user."""
+"""Sessions, found by the label of their user and by their refresh tokens."""
 
 REVOCATION = remuda_kind(
     Revocation,

@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 
 from remuda.access.principal import Verb
-from remuda.identity.kinds.common import DISPLAY_NAME, SHARED, UserState, shared_kind
+from remuda.identity.kinds.common import DISPLAY_NAME, LOCAL_ISSUER, SHARED, UserState, shared_kind
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
@@ -98,6 +98,8 @@ class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
     suspension: Suspension | None = None
     """While it is set, no credentials of this user are accepted, in any organization. Memberships keep their states."""
+    resumed: datetime | None = None
+    """End of the last suspension. Logins that began before it are not completed."""
 
 
 class User(Resource, frozen=True):
@@ -109,6 +111,11 @@ class User(Resource, frozen=True):
     def is_active(self) -> bool:
         """Whether the user may log in and its sessions are valid."""
         return self.effective_state == "active" and not self.is_deleting
+
+    def was_suspended_since(self, time: datetime) -> bool:
+        """Return whether the user is suspended, or was at some time after this one."""
+        spec = self.spec
+        return spec.suspension is not None or (spec.resumed is not None and time < spec.resumed)
 
     @property
     def effective_state(self) -> UserState:
@@ -160,11 +167,16 @@ class ServiceAccount(Resource, frozen=True):
 
 
 class Subject(StoredStruct, frozen=True, omit_defaults=False):
-    """User of an issuer; ours has the empty name."""
+    """User of an issuer, whose name is written as the client gave it; our own is `LOCAL_ISSUER`."""
 
     id: str = msgspec.field(name="ID")
     issuer: str = ""
     email: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this is a user of our own, who is a member by its membership."""
+        return self.issuer == LOCAL_ISSUER
 
 
 class GroupSpec(StoredStruct, frozen=True):
@@ -202,7 +214,7 @@ def subject_member(issuer: str, subject: str) -> str:
 def _members(group: Group) -> Iterator[str]:
     yield from map(user_member, group.spec.user_ids)
     yield from map(account_member, group.spec.service_account_ids)
-    yield from (subject_member(each.issuer, each.id) for each in group.spec.subjects if each.issuer)
+    yield from (subject_member(each.issuer, each.id) for each in group.spec.subjects if not each.is_local)
 
 
 class Grant(StoredStruct, frozen=True):

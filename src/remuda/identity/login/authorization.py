@@ -32,25 +32,47 @@ _PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 class AuthorizationRequest(Parameters, frozen=True, omit_defaults=True):
     """Parameters of an authorization request. All are strings, so that every error can be sent to the client."""
 
-    client_id: _Short = ""
-    redirect_uri: _Long = ""
-    response_type: _Short = ""
-    response_mode: _Short = ""
-    scope: _Long = ""
-    state: _Long = ""
-    nonce: _Short = ""
-    code_challenge: _Short = ""
-    code_challenge_method: _Short = ""
-    max_age: _Short = ""
-    prompt: _Short = ""
-    login_hint: _Short = ""
-    acr_values: _Short = ""
-    display: _Short = ""
-    ui_locales: _Short = ""
-    id_token_hint: _Hint = ""
-    request: _Hint = ""
-    request_uri: _Long = ""
-    registration: _Long = ""
+    client_id: Annotated[_Short, msgspec.Meta(description="Id of the client.", examples=["remuda-cli"])] = ""
+    redirect_uri: Annotated[
+        _Long,
+        msgspec.Meta(
+            description="One of the redirect URIs of the client.", examples=["http://127.0.0.1:8400/callback"]
+        ),
+    ] = ""
+    response_type: Annotated[_Short, msgspec.Meta(description="Must be code.", examples=["code"])] = ""
+    response_mode: Annotated[_Short, msgspec.Meta(description="query, or form_post.")] = ""
+    scope: Annotated[_Long, msgspec.Meta(description="Scopes, separated by spaces.", examples=["openid email"])] = ""
+    state: Annotated[
+        _Long,
+        msgspec.Meta(
+            description="Value that the redirect repeats, by which the client recognizes its request.",
+            examples=["af0ifjsldkj"],
+        ),
+    ] = ""
+    nonce: Annotated[_Short, msgspec.Meta(description="Value that the ID token repeats.")] = ""
+    code_challenge: Annotated[
+        _Short, msgspec.Meta(description="Challenge of PKCE.", examples=["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"])
+    ] = ""
+    code_challenge_method: Annotated[_Short, msgspec.Meta(description="Must be S256.", examples=["S256"])] = ""
+    max_age: Annotated[_Short, msgspec.Meta(description="Seconds after which the user has to log in again.")] = ""
+    prompt: Annotated[
+        _Short,
+        msgspec.Meta(
+            description="none: fail rather than ask the user. login, consent or select_account: ask in any case."
+        ),
+    ] = ""
+    login_hint: Annotated[_Short, msgspec.Meta(description="E-mail address of the user.")] = ""
+    acr_values: Annotated[
+        _Short, msgspec.Meta(description="Requested classes of authentication, separated by spaces.")
+    ] = ""
+    display: Annotated[_Short, msgspec.Meta(description="Ignored.")] = ""
+    ui_locales: Annotated[_Short, msgspec.Meta(description="Ignored.")] = ""
+    id_token_hint: Annotated[
+        _Hint, msgspec.Meta(description="ID token of an earlier login: another user is rejected.")
+    ] = ""
+    request: Annotated[_Hint, msgspec.Meta(description="Not supported.")] = ""
+    request_uri: Annotated[_Long, msgspec.Meta(description="Not supported.")] = ""
+    registration: Annotated[_Long, msgspec.Meta(description="Not supported.")] = ""
 
 
 def check_redirect_uri(request: AuthorizationRequest, client: OAuth2Client | None) -> OAuth2Client:

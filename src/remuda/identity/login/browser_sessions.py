@@ -38,6 +38,7 @@ from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import USER as USER_LABEL
+from remuda.resources.crud import find_by_index
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -119,6 +120,16 @@ class BrowserLogins:
             await self.end(login, log=() if number else log)
         return await self._sessions.end_all(user, log=() if logins else log)
 
+    async def end_others(self, current: ActiveLogin) -> None:
+        """End every other login of a user, and every session that does not belong to this one."""
+        user, own = current.user.name, current.login.name
+        for login in (await self._store.list(BrowserLogin, labels={USER_LABEL: user})).items:
+            if login.name != own:
+                await self.end(login)
+        for session in (await self._store.list(Session, labels={USER_LABEL: user})).items:
+            if session.spec.login != own:
+                await self._sessions.end(session)
+
     async def finish_logout(self, cookie: str) -> None:
         """Complete an interrupted logout in the browser with this cookie."""
         login = await self._login(cookie)
@@ -134,10 +145,7 @@ class BrowserLogins:
         return [each for each in found if await self._user(each) is not None]
 
     async def _login(self, cookie: str) -> BrowserLogin | None:
-        if not cookie:
-            return None
-        found = (await self._store.list(BrowserLogin, index=("cookie", token_hash(cookie)), limit=1)).items
-        return found[0] if found else None
+        return await find_by_index(self._store, BrowserLogin, "cookie", token_hash(cookie)) if cookie else None
 
     async def _user(self, login: BrowserLogin) -> User | None:
         """Return the user of a login, or None if the login is not valid."""
@@ -147,6 +155,8 @@ class BrowserLogins:
         if is_over or not await provider_exists(self._store, spec.provider):
             return None
         user = await find_active_user(self._store, spec.user)
+        if user is None or (spec.authenticated is not None and user.was_suspended_since(spec.authenticated)):
+            return None
         if await was_reset(self._store, spec.user, spec.authenticated):
             return None
         return None if await has_newer_password(self._store, spec.user, spec.authenticated) else user

@@ -1,8 +1,8 @@
 """Browser requests, cookies and sealed state of the login pages.
 
 The browser cookie is a random value of 256 bits. State between two steps of a login is sealed to it, which prevents
-login CSRF, and each login replaces it, which prevents session fixation. The state is never stored; it expires after ten
-minutes.
+login CSRF, and each login replaces it, which prevents session fixation. The state is not stored; it expires after ten
+minutes. Where a second use would do something again, its hash is stored with the first.
 
 The known-browser cookie lists the accounts that logged in with a password in this browser. Such a browser has its own
 limit of attempts (`Attempts`), so that password guessing elsewhere does not lock the user out. It is sealed, outlives
@@ -21,14 +21,18 @@ import msgspec
 
 from remuda.http.routes import Call
 from remuda.identity.federation.code_flow import ProviderRequest
+from remuda.identity.kinds.factors import AuthenticationMethod
+from remuda.identity.kinds.oauth import UsedState, UsedStateSpec
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Malformed, Unsealable
+from remuda.kernel.errors import AlreadyExists, Malformed, Unsealable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
+from remuda.store.contract import Store
+from remuda.store.objects import Metadata
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -191,6 +195,27 @@ class ProviderLogin(BrowserState, frozen=True):
     context: ClassVar[str] = "provider login"
     pending: PendingLogin
     request: ProviderRequest
+    began: datetime
+    """Time at which the user left for the provider."""
+
+
+UNFINISHED_LIFETIME = timedelta(minutes=30)
+"""Time after the password in which a login must be completed, however often a page of it is shown again."""
+
+
+class UnfinishedLogin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Login whose user was authenticated by a password or a provider, and that may need a second factor."""
+
+    pending: PendingLogin
+    user: str
+    authenticated: datetime
+    """Time at which the password or the provider's word was checked."""
+    provider: str = ""
+
+    @property
+    def methods(self) -> tuple[AuthenticationMethod, ...]:
+        """Methods by which we authenticated the user so far."""
+        return () if self.provider else ("pwd",)
 
 
 class InvitationsState(BrowserState, frozen=True):
@@ -204,8 +229,7 @@ class PasswordReplacement(BrowserState, frozen=True):
     """Login with a temporary password, which has to be replaced first."""
 
     context: ClassVar[str] = "password replacement"
-    pending: PendingLogin
-    user: str
+    login: UnfinishedLogin
     set_at: datetime
     """Time at which the temporary password was set: another one needs another login."""
 
@@ -260,8 +284,8 @@ class _SealedState(msgspec.Struct, Generic[StateT], frozen=True, array_like=True
 class States:
     """Sealed state of one browser, valid for ten minutes."""
 
-    def __init__(self, *, sealer: Sealer, clock: Clock) -> None:
-        self._sealer, self._clock = sealer, clock
+    def __init__(self, *, store: Store, sealer: Sealer, clock: Clock) -> None:
+        self._store, self._sealer, self._clock = store, sealer, clock
 
     def seal(self, state: BrowserState, *, browser: str) -> str:
         assert browser, "a state belongs to a browser"
@@ -281,6 +305,15 @@ class States:
         if content.expires <= self._clock.now().timestamp():
             raise Malformed(_INVALID_STATE)
         return content.state
+
+    async def use(self, state: BrowserState | UnfinishedLogin, *, browser: str) -> None:
+        """Record the use of a state, or of what several states contain, or raise Malformed if it was used before."""
+        used = msgspec.json.encode((type(state).__name__, token_hash(browser), state)).decode()
+        spec = UsedStateSpec(expires=self._clock.now() + UNFINISHED_LIFETIME)  # later than that of any state
+        try:
+            await self._store.create(UsedState(metadata=Metadata(name=token_hash(used)), spec=spec))
+        except AlreadyExists:
+            raise Malformed(_INVALID_STATE) from None
 
 
 def _context(kind: type[BrowserState], browser: str) -> str:

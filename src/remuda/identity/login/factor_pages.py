@@ -20,11 +20,17 @@ from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login import schema
 from remuda.identity.login.account_pages import UPDATE_USERS
 from remuda.identity.login.browser_sessions import ActiveLogin
-from remuda.identity.login.browser_state import STATE_LIFETIME, AccountPageState, BrowserRequest, PendingLogin
+from remuda.identity.login.browser_state import (
+    STATE_LIFETIME,
+    AccountPageState,
+    BrowserRequest,
+    PendingLogin,
+    UnfinishedLogin,
+)
 from remuda.identity.login.factor_templates import FactorTemplates, factors_view
 from remuda.identity.login.login_pages import BrowserPages, LoginPages
 from remuda.identity.login.redirect import FACTORS
-from remuda.identity.login.second_factor import Enrolment, FactorChallenge, UnfinishedLogin, VerifiedLogin
+from remuda.identity.login.second_factor import Enrolment, FactorChallenge, VerifiedLogin
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.tokens.sessions import Sessions, provider_organization
 from remuda.kernel.clock import Clock
@@ -90,9 +96,8 @@ class FactorPages(BrowserPages):
     async def complete(self, browser: BrowserRequest, form: schema.CompletionForm) -> HtmlPage | Redirect:
         """Complete a login after the recovery codes were shown."""
         state = self.states.open(VerifiedLogin, form.state, browser=browser.cookie)
-        return await self.login.complete(
-            browser, state.login, await self.login.user_of(state.login), factor=state.method
-        )
+        user = await self.login.user_of(state.login)
+        return await self.login.complete(browser, state.login, user, factor=state.method)
 
     async def show(self, browser: BrowserRequest, query: schema.FactorsQuery) -> HtmlPage | Redirect:
         """Show the second factors of the logged-in user, or the login page."""
@@ -110,12 +115,17 @@ class FactorPages(BrowserPages):
         return await self._form(browser, form.kind, Enrolment(user=current.user.name), current.user)
 
     async def remove(self, browser: BrowserRequest, form: schema.FactorsForm) -> HtmlPage | Redirect:
-        """Remove an authenticator. One that no longer exists counts as removed."""
+        """Remove an authenticator, and end every other login and session, in case it was stolen and used.
+
+        They end before and after the write, as in `FactorReset`. One that no longer exists counts as removed.
+        """
         current = await self._changing(browser, form)
         if isinstance(current, Redirect):
             return current
         log = await self.records.succeeded(browser, current.user, _target(form.authenticator))
-        await self.authenticators.remove(current.user, form.authenticator, log)
+        await self.logins.end_others(current)
+        if await self.authenticators.remove(current.user, form.authenticator, log):
+            await self.logins.end_others(current)
         return Redirect(f"{self.settings.issuer}{FACTORS}")
 
     async def replace_codes(self, browser: BrowserRequest, form: schema.FactorsForm) -> HtmlPage | Redirect:

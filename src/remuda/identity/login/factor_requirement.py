@@ -1,6 +1,7 @@
 """Organizations that require a second factor of a login.
 
-Such an organization gives no permissions to a login without one (`identity.rbac.acl`). A login therefore leads the user
+Such an organization gives no permissions to a login without one (`identity.rbac.acl`), and so do the roles that the
+configuration binds to a user, if it says so. A login therefore leads the user
 to set one up; who goes on without has only the other organizations. A stored login that lacks one is not used again for
 another client: the user logs in once more.
 """
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from remuda.access.principal import EVERYWHERE
 from remuda.identity.kinds.factors import AuthenticationMethod, proof_of
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import User
@@ -35,10 +37,15 @@ class FactorRequirement:
     async def closed_organizations(
         self, user: User, *, methods: tuple[AuthenticationMethod, ...], provider: str
     ) -> Sequence[str]:
-        """Return the names of the organizations that are closed to a login by these methods, at this provider."""
+        """Return the names of the organizations that are closed to a login by these methods, at this provider.
+
+        `EVERYWHERE` stands for the roles that the configuration binds to the user.
+        """
         access = await self.permissions.of_user(user, proof=proof_of(methods, provider))
         organization = await provider_organization(self.store, provider)
         closed = (access.restricted_to(organization) if organization else access).closed
+        if EVERYWHERE in closed:
+            return [EVERYWHERE]
         found = [await find(self.store, Organization, each) for each in closed]
         return sorted(each.metadata.labels.get(NAME, each.name) for each in found if each is not None)
 

@@ -1,4 +1,4 @@
-"""Login and logout in a browser, and the limits of password attempts.
+"""Login and logout in a browser.
 
 ::
 
@@ -15,23 +15,21 @@ The cookie is `SameSite=Lax`, so a form of another site arrives without it. Such
 makes the browser send it again from this site.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
-from remuda.http.failures import AuthenticationFailures, Pacing
 from remuda.http.pages import with_query
-from remuda.http.ratelimit import SITE_BITS, RateLimit, RateLimiter, anonymous, client_network
+from remuda.http.ratelimit import SITE_BITS, client_network
 from remuda.http.responses import HtmlPage, Redirect
-from remuda.identity.federation.code_flow import Federation, ProviderRequest
+from remuda.identity.federation.code_flow import Federation
 from remuda.identity.federation.providers import LoginProviders, is_organization_provider
 from remuda.identity.kinds.factors import AuthenticationMethod
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login import schema
+from remuda.identity.login.attempts import Attempts
 from remuda.identity.login.audit import LoginAudit
 from remuda.identity.login.authorization import (
     AuthorizationRequest,
@@ -43,6 +41,7 @@ from remuda.identity.login.authorization import (
 )
 from remuda.identity.login.browser_sessions import LOGIN_LIFETIME, ActiveLogin, BrowserLogins
 from remuda.identity.login.browser_state import (
+    UNFINISHED_LIFETIME,
     BrowserCookie,
     BrowserRequest,
     BrowserRequestReader,
@@ -53,6 +52,7 @@ from remuda.identity.login.browser_state import (
     PendingLogin,
     ProviderLogin,
     States,
+    UnfinishedLogin,
     form_query,
 )
 from remuda.identity.login.failed_logins import FailedLogins, FailureReport, address_hash
@@ -60,72 +60,19 @@ from remuda.identity.login.invitations import Invitations
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.redirect import ACCOUNT, LoginRedirects, user_mismatch
-from remuda.identity.login.second_factor import UNFINISHED_LIFETIME, SecondFactorStep, UnfinishedLogin
+from remuda.identity.login.second_factor import SecondFactorStep
 from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import IdClaims
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.tokens.sessions import has_newer_password, was_reset
-from remuda.kernel.clock import Clock
+from remuda.identity.tokens.sessions import has_newer_password, lost_factors
 from remuda.kernel.errors import Malformed, OAuthError
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
-
-_WINDOW_S = 60
-
-
-_PACING = Pacing(interval_s=1.0, most_waiting=20)
-
-
-class Attempts:
-    """Limits of attempts at passwords and codes.
-
-    Each address has a limit of failures for all accounts, beyond which its attempts are verified one after the other,
-    those at different accounts in turn; `FailedLogins` delays attempts at one account. A known browser has a limit of
-    its own instead of both.
-    """
-
-    def __init__(self, *, clock: Clock, per_minute: int) -> None:
-        limit = RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts")
-        self._failures, self._browsers = AuthenticationFailures(limit, clock, pacing=_PACING), RateLimiter(limit, clock)
-
-    @asynccontextmanager
-    async def password(self, account: str, *, peer: str, browser: str) -> AsyncIterator[None]:
-        """Verify a password in the block, or raise OverLimit. `browser` is the id of a known browser, or empty."""
-        if browser:
-            self._browsers.take(f"{browser} {account}")
-            yield
-            return
-        async with self._failures.attempt(_password(peer), subject=account):
-            yield
-
-    def fail_password(self, *, peer: str, browser: str) -> None:
-        """Count a wrong password, or raise OverLimit."""
-        if not browser:
-            self._failures.count(_password(peer))
-
-    @asynccontextmanager
-    async def code(self, peer: str, *, subject: str = "") -> AsyncIterator[None]:
-        """Verify a user code, or the second factor of a user, in the block, or raise OverLimit."""
-        async with self._failures.attempt(_code(peer), subject=subject):
-            yield
-
-    def fail_code(self, peer: str) -> None:
-        """Count a wrong code, or raise OverLimit."""
-        self._failures.count(_code(peer))
-
-
-def _password(peer: str) -> str:
-    return f"password {anonymous((peer, 0))}"
-
-
-def _code(peer: str) -> str:
-    return f"code {anonymous((peer, 0))}"
-
 
 LOGIN_FAILED = (
     "The e-mail address or the password is wrong, or this account has no password: "
@@ -240,13 +187,16 @@ class LoginPages(BrowserPages):
         return await self._log_in_with_provider(browser, pending, form)
 
     async def callback(self, browser: BrowserRequest, query: schema.CallbackQuery) -> HtmlPage | Redirect:
-        """Complete a login at an external provider."""
+        """Complete a login at an external provider. The state is used before the provider receives a request."""
         attempt = self.states.open(ProviderLogin, query.state, browser=browser.cookie)
-        try:
-            user = await self._provider_user(attempt.request, query)
-        except OAuthError as error:
-            await self.records.failed(browser, None)
-            return self.redirects.error_response(attempt.pending, error)
+        async with self.attempts.provider(browser.peer, subject=attempt.request.provider):
+            await self.states.use(attempt, browser=browser.cookie)
+            try:
+                user = await self._provider_user(attempt, query)
+            except OAuthError as error:
+                await self.records.failed(browser, None)
+                self.attempts.fail_provider(browser.peer)
+                return self.redirects.error_response(attempt.pending, error)
         return await self.proceed(browser, attempt.pending, user, provider=attempt.request.provider)
 
     async def _log_in_with_password(
@@ -259,7 +209,7 @@ class LoginPages(BrowserPages):
             )
         temporary_since = await self.passwords.temporary_since(user.name)
         if temporary_since is not None:
-            replacement = PasswordReplacement(pending, user.name, temporary_since)
+            replacement = PasswordReplacement(self._unfinished(pending, user), temporary_since)
             state = self.states.seal(replacement, browser=browser.cookie)
             return self.pages.temporary_password(state=state, email=user.spec.subject)
         return await self.proceed(browser, pending, user)
@@ -304,7 +254,8 @@ class LoginPages(BrowserPages):
         self, browser: BrowserRequest, pending: PendingLogin, provider: OAuth2Provider, email: str
     ) -> HtmlPage | Redirect:
         request = self.federation.new_request(provider)
-        state = self.states.seal(ProviderLogin(pending, request), browser=browser.cookie)
+        attempt = ProviderLogin(pending, request, began=self.redirects.clock.now())
+        state = self.states.seal(attempt, browser=browser.cookie)
         parameters = provider_parameters(pending.authorization, email)
         location = self.federation.authorization_url(provider, request, state=state, parameters=parameters)
         try:
@@ -312,8 +263,9 @@ class LoginPages(BrowserPages):
         except OAuthError as error:
             return self.redirects.error_response(pending, error)
 
-    async def _provider_user(self, request: ProviderRequest, query: schema.CallbackQuery) -> User:
+    async def _provider_user(self, attempt: ProviderLogin, query: schema.CallbackQuery) -> User:
         """Return the active user whom the provider has authenticated, or raise OAuthError."""
+        request = attempt.request
         provider = await self.providers.find(request.provider)
         if provider is None:
             raise OAuthError("access_denied", "the provider no longer exists")
@@ -324,26 +276,37 @@ class LoginPages(BrowserPages):
         if user is None:
             raise OAuthError("access_denied", "user not found")
         await self.providers.check_user(provider, user)
-        if not user.is_active:
-            raise OAuthError("access_denied", "user is not active")
+        if not user.is_active or user.was_suspended_since(attempt.began):
+            raise OAuthError("access_denied", "user is not active, or was not when this login began: log in again")
         return user
 
     async def proceed(
         self, browser: BrowserRequest, pending: PendingLogin, user: User, *, provider: str = ""
     ) -> HtmlPage | Redirect:
         """Continue after the password, or the provider's word: with the second factor, or to the end of the login."""
-        login = UnfinishedLogin(pending, user.name, self.redirects.clock.now(), provider)
-        return await self.second_factor.due_enrolment(browser, login, user) or await self.complete(browser, login, user)
+        login = self._unfinished(pending, user, provider)
+        return (
+            await self.second_factor.due_enrolment(browser, login, user)
+            or await self.second_factor.due_challenge(browser, login, user)
+            or await self._log_in(browser, login, user)
+        )
+
+    def _unfinished(self, pending: PendingLogin, user: User, provider: str = "") -> UnfinishedLogin:
+        return UnfinishedLogin(pending, user.name, self.redirects.clock.now(), provider)
 
     async def user_of(self, login: UnfinishedLogin) -> User:
-        """Return the user of an unfinished login, or raise Malformed if it must begin again."""
-        user = await find_active_user(self.store, login.user)
-        is_late = self.redirects.clock.now() >= login.authenticated + UNFINISHED_LIFETIME
+        """Return the user of an unfinished login, or raise Malformed if it must begin again.
+
+        It must if anything happened since that ends logins: a suspension, even a past one, a new password, or the
+        removal of a second factor.
+        """
+        user, began = await find_active_user(self.store, login.user), login.authenticated
         if (
             user is None
-            or is_late
-            or await has_newer_password(self.store, login.user, login.authenticated)
-            or await was_reset(self.store, login.user, login.authenticated)
+            or self.redirects.clock.now() >= began + UNFINISHED_LIFETIME
+            or user.was_suspended_since(began)
+            or await has_newer_password(self.store, user.name, began)
+            or await lost_factors(self.store, user.name, began)
         ):
             raise Malformed("This login has expired: log in again.")
         return user
@@ -357,12 +320,25 @@ class LoginPages(BrowserPages):
         factor: AuthenticationMethod | None = None,
         is_declined: bool = False,
     ) -> HtmlPage | Redirect:
-        """Log a user in, with the second factor that was verified; without one, ask for it if the login needs one now.
+        """Complete a login that came to a second step, once: with the second factor that was verified, or without one.
 
-        The user may have added an authenticator since the state of this login was sealed.
+        Without one, ask for it if the login needs one now: the user may have added an authenticator since the state of
+        this login was sealed.
         """
         if factor is None and (page := await self.second_factor.due_challenge(browser, login, user)):
             return page
+        await self.states.use(login, browser=browser.cookie)
+        return await self._log_in(browser, login, user, factor=factor, is_declined=is_declined)
+
+    async def _log_in(
+        self,
+        browser: BrowserRequest,
+        login: UnfinishedLogin,
+        user: User,
+        *,
+        factor: AuthenticationMethod | None = None,
+        is_declined: bool = False,
+    ) -> HtmlPage | Redirect:
         cookie, previous = self.cookie.new_value(self.randomness), await self.logins.find(browser.cookie)
         log = [*await self.records.succeeded(browser, user)]
         cookies, failures = [self.cookie.write(cookie, lifetime=LOGIN_LIFETIME)], FailureReport()

@@ -11,12 +11,10 @@ from remuda.http.responses import HtmlPage, Redirect
 from remuda.identity.login import schema
 from remuda.identity.login.browser_state import BrowserRequest, CompletedLogin, PasswordReplacement
 from remuda.identity.login.login_pages import BrowserPages, LoginPages
-from remuda.identity.lookups import find_active_user
-from remuda.kernel.errors import Invalid, Malformed
+from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 
 _BAD_REQUEST = 400
-_INACTIVE = "This account is no longer active: contact an administrator."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +26,7 @@ class LoginSteps(BrowserPages):
     async def replace_password(self, request: BrowserRequest, form: schema.NewPasswordForm) -> HtmlPage | Redirect:
         """Replace a temporary password, and complete the login."""
         replacement = self.states.open(PasswordReplacement, form.state, browser=request.cookie)
-        user = await find_active_user(self.store, replacement.user)
-        if user is None:
-            raise Malformed(_INACTIVE)
+        user = await self.login.user_of(replacement.login)
         try:
             new_password = chosen_password(form)
             log = await self.records.succeeded(request, user)
@@ -39,7 +35,7 @@ class LoginSteps(BrowserPages):
             return self.pages.temporary_password(
                 state=form.state, email=user.spec.subject, problem=invalid.message, status=_BAD_REQUEST
             )
-        return await self.login.proceed(request, replacement.pending, user)
+        return await self.login.proceed(request, replacement.login.pending, user)
 
     async def proceed(self, request: BrowserRequest, form: schema.ProceedForm) -> HtmlPage | Redirect:
         """Go on with a completed login."""

@@ -32,7 +32,7 @@ from remuda.kernel.errors import Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.fair_slots import FairSlots
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import create_once, find, retry_on_conflict
+from remuda.resources.crud import create_once, find, find_by_index, retry_on_conflict
 from remuda.service import RunBlocking
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -233,17 +233,15 @@ class Passwords:
 
     async def user_of_link(self, link: str) -> User:
         """Return the user of a link, or raise Malformed if the link is not valid."""
-        for found in (await self._store.list(Password, index=("link", token_hash(link)), limit=1)).items:
-            if self._has_valid_link(found.spec):
-                return await self._store.get(User, found.name)
-        raise Malformed(_INVALID_LINK)
+        found = await find_by_index(self._store, Password, "link", token_hash(link))
+        if found is None or not self._has_valid_link(found.spec):
+            raise Malformed(_INVALID_LINK)
+        return await self._store.get(User, found.name)
 
     async def inviting_organization(self, link: str) -> str:
         """Return the organization that a link was made for, if it sets the user's first password, or empty."""
-        for found in (await self._store.list(Password, index=("link", token_hash(link)), limit=1)).items:
-            if found.spec.hash is None:
-                return found.spec.reset_organization
-        return ""
+        found = await find_by_index(self._store, Password, "link", token_hash(link))
+        return found.spec.reset_organization if found is not None and found.spec.hash is None else ""
 
     async def check(
         self, password: Secret, subject: str, organizations: Sequence[str] = (), *, field: str = "password"

@@ -33,7 +33,7 @@ from remuda.kernel.errors import OAuthError
 from remuda.store.contract import Store
 
 ACCOUNT = "/oauth2/v2/account"
-"""Path of the account page, the default destination after a login."""
+"""Path of the account page."""
 FACTORS = "/oauth2/v2/factors"
 """Path of the page of second factors."""
 
@@ -92,8 +92,9 @@ class LoginRedirects:
         """Return the location to which the logged-in user is redirected."""
         issuer = self.settings.issuer
         if pending.authorization is None:
-            device = f"/oauth2/v2/device?{urlencode({'user_code': pending.user_code})}"
-            return f"{issuer}{device if pending.user_code else FACTORS if pending.is_elevation else ACCOUNT}"
+            if pending.user_code:
+                return f"{issuer}/oauth2/v2/device?{urlencode({'user_code': pending.user_code})}"
+            return f"{issuer}{FACTORS}" if pending.is_elevation else self.settings.home or f"{issuer}{ACCOUNT}"
         if not pending.expects(current.user.spec.subject):
             return error_location(pending.authorization, issuer, user_mismatch())
         if not await self.accepts_provider(pending, current.login.spec.provider):

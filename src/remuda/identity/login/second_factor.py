@@ -9,43 +9,23 @@ with a password   it is asked for       the user is led to one if an organizatio
 at a provider     asked for if an organization always requires it, otherwise not
 ================  ====================  =================================================
 
-Nothing is stored between the steps: the state is sealed to the browser's cookie, which the completed login replaces.
+Nothing is stored between the steps: the state is sealed to the browser's cookie, which the completed login replaces. A
+login that came to a second step is completed once.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import ClassVar
-
-import msgspec
 
 from remuda.http.responses import HtmlPage
 from remuda.identity.factors.service import Authenticators
 from remuda.identity.kinds.factors import AuthenticationMethod, SecondFactorsSpec
 from remuda.identity.kinds.users import User
-from remuda.identity.login.browser_state import BrowserRequest, BrowserState, PendingLogin, States
+from remuda.identity.login.browser_state import BrowserRequest, BrowserState, States, UnfinishedLogin
 from remuda.identity.login.factor_requirement import FactorRequirement
 from remuda.identity.login.factor_templates import FactorTemplates
 from remuda.identity.tokens.sessions import provider_organization
 from remuda.store.contract import Store
-
-UNFINISHED_LIFETIME = timedelta(minutes=30)
-"""Time after the password in which a login must be completed, however often a page of it is shown again."""
-
-
-class UnfinishedLogin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Login whose user was authenticated by a password or a provider, and that may need a second factor."""
-
-    pending: PendingLogin
-    user: str
-    authenticated: datetime
-    """Time at which the password or the provider's word was checked."""
-    provider: str = ""
-
-    @property
-    def methods(self) -> tuple[AuthenticationMethod, ...]:
-        """Methods by which we authenticated the user so far."""
-        return () if self.provider else ("pwd",)
 
 
 class FactorChallenge(BrowserState, frozen=True):

@@ -11,8 +11,10 @@ Redirect URIs are compared as strings. Only for a loopback address registered wi
 
 import base64
 import binascii
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 import msgspec
@@ -32,7 +34,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, OAuthError
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
-from remuda.resources.crud import each_once, find, seed
+from remuda.resources.crud import each_once, find, find_by_index, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -88,22 +90,31 @@ class Assertions:
         """Return the id of the service or client that signed the assertion, or raise OAuthError. Accept it once."""
         if assertion_type != ASSERTION_TYPE:
             raise OAuthError("invalid_request", f"client_assertion_type is not supported: use {ASSERTION_TYPE}")
-        token = assertion.reveal()
-        unverified = _unverified(token)
-        key = await self._key_of(unverified.sub) if unverified is not None else None
-        if unverified is None or key is None:
-            raise _invalid_assertion()
-        claims = _verified(token, key)
-        if claims is None or claims.iss != claims.sub or not self._is_for_us(claims) or not self._is_timely(claims):
+        claims = await self._claims(assertion, partial(find, self.store, OAuth2Client, include_deleting=False))
+        if claims is None:
             raise _invalid_assertion()
         await self._record_use(claims)
         return claims.sub
 
-    async def _key_of(self, sender: str) -> PublicKey | None:
+    async def sender(self, assertion: Secret) -> str:
+        """Return the id of the service or client that signed the assertion, used or not; empty if it is not valid."""
+        claims = await self._claims(assertion, partial(_find_indexed, self.store))
+        return "" if claims is None else claims.sub
+
+    async def _claims(self, assertion: Secret, find_client: "_FindClient") -> _AssertionClaims | None:
+        token = assertion.reveal()
+        unverified = _unverified(token)
+        key = await self._key_of(unverified.sub, find_client) if unverified is not None else None
+        claims = _verified(token, key) if key is not None else None
+        if claims is None or claims.iss != claims.sub or not self._is_for_us(claims) or not self._is_timely(claims):
+            return None
+        return claims
+
+    async def _key_of(self, sender: str, find_client: "_FindClient") -> PublicKey | None:
         account = self.settings.system_accounts.get(sender)
         if account is not None:
             return load_public_key(account.public_key) if account.public_key else None
-        client = await find(self.store, OAuth2Client, sender, include_deleting=False)
+        client = await find_client(sender)
         return load_public_key(client.spec.public_key) if client is not None and client.spec.public_key else None
 
     def _is_for_us(self, claims: _AssertionClaims) -> bool:
@@ -125,6 +136,15 @@ class Assertions:
             await self.store.create(used)
         except AlreadyExists:
             raise _invalid_assertion() from None
+
+
+_FindClient = Callable[[str], Awaitable[OAuth2Client | None]]
+
+
+async def _find_indexed(store: Store, client_id: str) -> OAuth2Client | None:
+    """Return a client without asking the API server on Kubernetes, or None."""
+    client = await find_by_index(store, OAuth2Client, "id", client_id)
+    return None if client is None or client.is_deleting else client
 
 
 def load_public_key(pem: str) -> PublicKey:
@@ -224,13 +244,27 @@ class Clients:
         if not credentials.client_id:
             raise OAuthError("invalid_request", "client_id is missing: send the client's id, and its secret if any")
         client = await self.find(credentials.client_id)
-        secret = credentials.secret.reveal() if credentials.secret is not None else ""
-        # Compared even for an unknown client, so that response times do not reveal which clients exist.
-        is_authenticated = is_hash_of(client.spec.secret_hash if client else "0" * 64, secret)
-        is_public = client is not None and client.spec.is_public and not secret
-        if client is None or not (is_authenticated or is_public):
+        if not _is_authentic(client, credentials):
             raise _invalid_client(credentials)
+        assert client is not None, "an unknown client is not authentic"
         return client
+
+    async def recognize(self, credentials: OAuthClientCredentials) -> OAuth2Client | None:
+        """Return the client if these are its credentials, or None, by an index. An assertion may be used already."""
+        client_id = credentials.client_id
+        if credentials.assertion is not None:
+            sender = await self.assertions.sender(credentials.assertion)
+            return await _find_indexed(self.store, sender) if sender and client_id in {"", sender} else None
+        client = await _find_indexed(self.store, client_id)
+        return client if _is_authentic(client, credentials) else None
+
+
+def _is_authentic(client: OAuth2Client | None, credentials: OAuthClientCredentials) -> bool:
+    """Return whether credentials without an assertion are those of a client: its secret, or none if it is public."""
+    secret = credentials.secret.reveal() if credentials.secret is not None else ""
+    # Compared even for an unknown client, so that response times do not reveal which clients exist.
+    has_secret = is_hash_of(client.spec.secret_hash if client else "0" * 64, secret)
+    return client is not None and (has_secret or (client.spec.is_public and not secret))
 
 
 def accepts_logins_of(client: OAuth2Client, organization: str) -> bool:

@@ -27,7 +27,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthError
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import find, retry_on_conflict
+from remuda.resources.crud import find, find_by_index, retry_on_conflict
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
@@ -155,8 +155,8 @@ class DeviceGrants:
 
     async def find(self, user_code: str) -> DeviceGrant | None:
         """Return the pending grant of a user code, in any case and with or without the dash."""
-        page = await self.store.list(DeviceGrant, index=("user-code", _user_code_hash(user_code)), limit=1)
-        return next((grant for grant in page.items if self._is_pending(grant)), None)
+        grant = await find_by_index(self.store, DeviceGrant, "user-code", _user_code_hash(user_code))
+        return grant if grant is not None and self._is_pending(grant) else None
 
     async def approve(
         self,

@@ -80,7 +80,7 @@ class TokenGrants:
         client = await self.clients.authenticate(credentials)
         records = self._records(context)
         code = await self.codes.get(code_sent, ending=records.of_forced_end)
-        _check_code(code, client, form)
+        check_code(code, client, form)
         used = await self.codes.use(code, ending=records.of_forced_end)
         user = await self._active_user(used.spec.user)
         try:
@@ -251,7 +251,8 @@ def _narrowed(scope: str, requested: str) -> str:
     return granted
 
 
-def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) -> None:
+def check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) -> None:
+    """Raise OAuthError unless a code belongs to the client and the rest of its request."""
     spec = code.spec
     if spec.client != client.name:
         raise OAuthError("invalid_grant", "code was issued to another client: log in again")

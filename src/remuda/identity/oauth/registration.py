@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context, Permission, Principal, Verb
@@ -43,7 +43,10 @@ _Uri = Annotated[str, msgspec.Meta(max_length=2048)]
 class ClientPath(Parameters, frozen=True, rename={"client": "clientID"}):
     """Path of a client."""
 
-    client: Annotated[str, msgspec.Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    client: Annotated[
+        str,
+        msgspec.Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", description="Id of the client: its client_id."),
+    ]
 
 
 class OAuth2ClientWire(Wire, frozen=True):
@@ -55,11 +58,16 @@ class OAuth2ClientWire(Wire, frozen=True):
             max_length=20,
             description="Redirect URIs: absolute https URIs, compared as strings. For a "
             "program on the user's machine http://127.0.0.1/path, which matches any port.",
+            examples=[["https://app.example.com/callback"]],
         ),
     ] = ()
-    home_uri: _Uri = ""
-    login_uri: _Uri = ""
-    error_uri: _Uri = ""
+    home_uri: Annotated[
+        _Uri, msgspec.Meta(description="Page of the application.", examples=["https://app.example.com/"])
+    ] = ""
+    login_uri: Annotated[_Uri, msgspec.Meta(description="Page of the application where a login begins.")] = ""
+    error_uri: Annotated[
+        _Uri, msgspec.Meta(description="Page of the application for errors that cannot be sent to a redirect URI.")
+    ] = ""
     is_public: Annotated[bool, msgspec.Meta(description="The client has no secret.")] = False
     is_challenge_optional: Annotated[
         bool,
@@ -94,17 +102,25 @@ class ClientWrite(Wire, frozen=True):
     spec: OAuth2ClientWire
 
 
+class ClientMetadataRead(MetadataRead, frozen=True, kw_only=True):
+    """Metadata of a client."""
+
+    id: Annotated[
+        str, msgspec.Meta(description="Id of the client, its client_id: a built-in one has a word as its id.")
+    ]
+
+
 class ClientRead(Wire, frozen=True):
     """A registered client. Its id is the client_id."""
 
-    metadata: MetadataRead
+    metadata: ClientMetadataRead
     spec: OAuth2ClientWire
 
 
 class ClientSecret(Wire, frozen=True):
     """Secret that is returned once."""
 
-    client_secret: Secret | None = None
+    client_secret: Annotated[Secret | None, msgspec.Meta(description="The secret, shown only once.")] = None
 
 
 class ClientSecretRead(ClientRead, frozen=True):
@@ -137,7 +153,7 @@ def new_client(name: str, body: ClientWrite, who: Principal, *, secret_hash: str
 def changed_client(client: OAuth2Client, body: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
     """Return a client with the writable fields replaced. A client that becomes public loses its secret."""
     secret_hash = "" if body.spec.is_public else client.spec.secret_hash
-    metadata = changed_metadata(client.metadata, body.metadata, who.subject, now)
+    metadata = changed_metadata(client.metadata, body.metadata, who, now)
     tags = replaced_tags(client.spec.tags, stored_tags(body.metadata), who)
     return replace(client, metadata=metadata, spec=_spec(body.spec, tags, secret_hash))
 
@@ -147,7 +163,8 @@ def writable_client(client: OAuth2Client) -> ClientWrite:
 
 
 def read_client(client: OAuth2Client) -> ClientRead:
-    return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
+    metadata = ClientMetadataRead(**asdict(read_metadata(client.metadata, client.spec.tags)))
+    return ClientRead(metadata=metadata, spec=_wire(client))
 
 
 _same_fields = common_fields(OAuth2ClientWire, OAuth2ClientSpec, without={"redirect_uris"})

@@ -85,6 +85,29 @@ async def post_userinfo(oauth: OAuth, call: Call[Nothing, Nothing, schema.Userin
     return await oauth.userinfo(sent.reveal() if sent is not None else _bearer(call))
 
 
+async def _is_genuine_grant(oauth: OAuth, call: Call[Nothing, schema.TokenQuery, schema.TokenForm]) -> bool:
+    return await oauth.genuine.is_grant(call.body, _authorization(call))
+
+
+async def _is_genuine_caller(oauth: OAuth, call: Call[Nothing, Nothing, schema.TokenReferenceForm]) -> bool:
+    return await oauth.genuine.is_caller(call.body, _authorization(call))
+
+
+async def _is_genuine_client(oauth: OAuth, call: Call[Nothing, Nothing, schema.DeviceAuthorizationForm]) -> bool:
+    return await oauth.genuine.is_client(call.body, _authorization(call))
+
+
+async def _is_genuine_reader(oauth: OAuth, call: Call[Nothing, Nothing, Nothing]) -> bool:
+    return await oauth.genuine.is_bearer(_authorization(call))
+
+
+async def _is_genuine_poster(oauth: OAuth, call: Call[Nothing, Nothing, schema.UserinfoForm]) -> bool:
+    sent = call.body.access_token
+    if sent is None:
+        return await oauth.genuine.is_bearer(_authorization(call))
+    return await oauth.genuine.is_token(sent.reveal())
+
+
 async def read_keys(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> schema.JsonWebKeySet:
     keys = [each.public() for each in await oauth.tokens.keys.all()]
     return msgspec.convert({"keys": keys}, schema.JsonWebKeySet)
@@ -116,7 +139,7 @@ def _token_endpoint(path: str, name: str, summary: str, handler: Any, **more: An
     common: dict[str, Any] = {
         "form": True,
         "oauth": True,
-        "authenticates": True,
+        "is_genuine": _is_genuine_caller,
         "headers": ("authorization",),
         "errors": (401,),
     }
@@ -126,7 +149,6 @@ def _token_endpoint(path: str, name: str, summary: str, handler: Any, **more: An
 def _tokens() -> list[AnyRoute]:
     userinfo, summary = f"{_OAUTH}/userinfo", "Read the claims about the bearer of a token"
     claims: dict[str, Any] = {
-        "authenticates": True,
         "headers": ("authorization",),
         "response_type": schema.UserinfoRead,
         "errors": (401,),
@@ -137,6 +159,7 @@ def _tokens() -> list[AnyRoute]:
             "exchange_grant",
             "Get tokens",
             token,
+            is_genuine=_is_genuine_grant,
             has_secret=True,
             query_type=schema.TokenQuery,
             body_type=schema.TokenForm,
@@ -147,6 +170,7 @@ def _tokens() -> list[AnyRoute]:
             "authorize_device",
             "Start a device authorization",
             authorize_device,
+            is_genuine=_is_genuine_client,
             has_secret=True,
             body_type=schema.DeviceAuthorizationForm,
             response_type=schema.DeviceAuthorization,
@@ -161,13 +185,14 @@ def _tokens() -> list[AnyRoute]:
             body_type=schema.TokenReferenceForm,
             response_type=schema.IntrospectionRead,
         ),
-        _endpoint("GET", userinfo, "read_userinfo", summary, read_userinfo, **claims),
+        _endpoint("GET", userinfo, "read_userinfo", summary, read_userinfo, is_genuine=_is_genuine_reader, **claims),
         _endpoint(
             "POST",
             userinfo,
             "post_userinfo",
             f"{summary}, by a form",
             post_userinfo,
+            is_genuine=_is_genuine_poster,
             form=True,
             body_type=schema.UserinfoForm,
             **claims,

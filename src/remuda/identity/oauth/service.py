@@ -12,6 +12,7 @@ from remuda.identity.oauth.audit import REVOKE, TokenAudit
 from remuda.identity.oauth.clients import Clients, OAuthClientCredentials
 from remuda.identity.oauth.codes import DeviceGrants
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, TokenExchange, reject_query
+from remuda.identity.oauth.genuine import GenuineCredentials
 from remuda.identity.oauth.grants import TokenGrants
 from remuda.identity.oauth.schema import (
     BEARER,
@@ -52,6 +53,7 @@ class OAuth:
     """Rate limit of device authorizations per address."""
     grants: TokenGrants
     exchange: TokenExchange
+    genuine: GenuineCredentials
 
     async def token(self, context: Context, form: TokenForm, query: TokenQuery, authorization: str) -> TokenRead:
         reject_query(query)
@@ -79,6 +81,7 @@ class OAuth:
             authz=Authz(acctype=bearer.type, org_ids=resolved.organizations),
             email=bearer.subject if has_email else "",
             email_verified=has_email,
+            name=bearer.display_name,
             idp=bearer.provider,
         )
 

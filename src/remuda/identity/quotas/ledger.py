@@ -47,6 +47,7 @@ from remuda.identity.quotas.quota_state import (
     check_not_deleting,
     find_intent,
     larger,
+    limits_in,
     with_intent,
     with_limits,
     with_reservation,
@@ -327,14 +328,20 @@ class Ledger:
         raise Conflict("Allocation", name)
 
     async def set_limits(
-        self, organization: str, project: str | None, limits: Limits, *, check: QuotaCheck, log: Sequence[Record]
+        self,
+        organization: str,
+        project: str | None,
+        change: Callable[[Limits], Limits],
+        *,
+        check: QuotaCheck,
+        log: Sequence[Record],
     ) -> Quota:
-        """Replace the limits of an organization, or of one of its projects."""
+        """Write what `change` makes of the limits of an organization, or of one of its projects."""
 
         async def validate(record: Quota) -> tuple[Apply, None]:
             check(record)
             catalogue = await self.kinds.all()
-            return lambda spec: with_limits(spec, project, limits, catalogue), None
+            return lambda spec: with_limits(spec, project, change(limits_in(spec, project)), catalogue), None
 
         key = f"limits of {project or organization}"
         return (await self.writer.write(organization, validate, key=key, log=log))[0]

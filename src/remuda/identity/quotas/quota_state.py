@@ -59,7 +59,7 @@ def _amount(kind: str, committed: int, reserved: int) -> Amount:
 def _merged(one: Amounts, other: Amounts, merge: Callable[[Amount, Amount], Amount]) -> Amounts:
     first, second = ({amount.kind: amount for amount in amounts} for amounts in (one, other))
     merged = [
-        merge(first.get(kind, Amount(kind=kind)), second.get(kind, Amount(kind=kind)))
+        merge(first.get(kind) or Amount(kind=kind), second.get(kind) or Amount(kind=kind))
         for kind in sorted(first.keys() | second.keys())
     ]
     return tuple(amount for amount in merged if amount.committed or amount.reserved)
@@ -190,6 +190,11 @@ def _check(
     for amount in new:
         total, limit = used(amount), new_limits.get(amount.kind, MAX_QUANTITY)
         is_change = total > used(of_kind(old, amount.kind)) or limit < old_limits.get(amount.kind, MAX_QUANTITY)
+        if total > limit and is_change and total <= used(of_kind(old, amount.kind)):
+            raise Forbidden(
+                f"{what} of {limit} {amount.kind} is below the use of {total}: "
+                f"set at least {total}, or delete something that uses it"
+            )
         if total > limit and is_change:
             raise Forbidden(f"total {amount.kind} allocation of {total} would exceed {what} limit of {limit}")
 

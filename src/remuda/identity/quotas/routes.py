@@ -19,6 +19,9 @@ _get_limits = partial(_limits, method="GET", permission=permission("quotas", "re
 _set_limits = partial(
     _limits, method="PUT", body_type=schema.QuotasWrite, is_conditional=True, calls=QuotaLimits.update
 )
+_change_limits = partial(
+    _limits, method="PATCH", body_type=schema.QuotasPatch, is_conditional=True, calls=QuotaLimits.patch
+)
 
 ROUTES: list[AnyRoute] = [
     _get_limits(
@@ -32,6 +35,17 @@ ROUTES: list[AnyRoute] = [
         name="set_quotas",
         summary="Replace the limits of an organization",
         description="A kind that is left out falls back to its default. A limit below the usage is rejected.",
+        permission=permission("quotas", "update"),
+        path_type=OrganizationPath,
+    ),
+    _change_limits(
+        path=f"{ORGANIZATION}/quotas",
+        name="change_quotas",
+        summary="Set or unset some limits of an organization",
+        description=(
+            "A kind that is left out keeps its limit, and one with the quantity null falls back to its default. "
+            "A limit below the usage is rejected."
+        ),
         permission=permission("quotas", "update"),
         path_type=OrganizationPath,
     ),
@@ -49,6 +63,17 @@ ROUTES: list[AnyRoute] = [
         description=(
             "A kind that is left out is limited by the organization only, whose limits always hold as well: "
             "a limit above that one limits nothing. A limit below the project's usage is rejected."
+        ),
+        permission=permission("projects", "update"),
+        path_type=ProjectPath,
+    ),
+    _change_limits(
+        path=f"{PROJECT}/quotas",
+        name="change_project_quotas",
+        summary="Set or unset some limits of a project",
+        description=(
+            "A kind that is left out keeps its limit, and one with the quantity null is limited by the organization "
+            "only. A limit below the project's usage is rejected."
         ),
         permission=permission("projects", "update"),
         path_type=ProjectPath,

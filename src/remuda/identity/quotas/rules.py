@@ -42,15 +42,17 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_REMEDY = "use 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
-def check_quotas(requested: schema.QuotasWrite, catalogue: Catalogue) -> None:
+def check_quotas(requested: schema.QuotasWrite | schema.QuotasPatch, catalogue: Catalogue) -> None:
     """Raise Invalid for unknown kinds and invalid quantities."""
     _check_once("quotas", [quota.kind for quota in requested.quotas])
-    for number, quota in enumerate(requested.quotas):
+    quotas: Sequence[schema.QuotaWrite | schema.QuotaPatch] = requested.quotas
+    for number, quota in enumerate(quotas):
         if quota.kind not in catalogue:
-            near = get_close_matches(quota.kind, catalogue, n=1, cutoff=0.0)
-            remedy = f"did you mean {near[0]}" if near else "ask the operator to add the kind"
+            near = get_close_matches(quota.kind, catalogue, n=1)
+            remedy = f"did you mean {near[0]}" if near else f"the kinds are {', '.join(sorted(catalogue))}"
             raise Invalid(f"quotas[{number}].kind", "is not a kind of quota", remedy=remedy)
-        _check_number(f"quotas[{number}].quantity", quota.quantity)
+        if quota.quantity is not None:
+            _check_number(f"quotas[{number}].quantity", quota.quantity)
 
 
 def check_allocation(requested: schema.AllocationWrite) -> None:
@@ -106,6 +108,15 @@ def _check_number(field: str, number: int) -> None:
 def stored_limits(requested: schema.QuotasWrite) -> Limits:
     ordered = sorted(requested.quotas, key=lambda quota: quota.kind)
     return tuple(Limit(kind=quota.kind, quantity=quota.quantity) for quota in ordered)
+
+
+def patched_limits(limits: Limits, requested: schema.QuotasPatch) -> Limits:
+    """Return the limits with the requested ones set or, where the quantity is null, unset."""
+    quantities = {limit.kind: limit.quantity for limit in limits} | {
+        quota.kind: quota.quantity for quota in requested.quotas
+    }
+    ordered = sorted(quantities.items())
+    return tuple(Limit(kind=kind, quantity=quantity) for kind, quantity in ordered if quantity is not None)
 
 
 def writable_limits(limits: Limits) -> schema.QuotasWrite:
@@ -184,7 +195,7 @@ def updated_allocation(
 ) -> Allocation:
     tags = replaced_tags(allocation.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(allocation.spec, allocations=_amounts(requested), tags=tags)
-    metadata = changed_metadata(allocation.metadata, requested.metadata, principal.subject, now)
+    metadata = changed_metadata(allocation.metadata, requested.metadata, principal, now)
     return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), fencing_token or 0)
 
 

@@ -1,11 +1,10 @@
 """Schemas of quotas and allocations."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.schema import Id, ListQuery, Parameters, Wire
+from remuda.http.schema import Id, Moment, NamedListQuery, Parameters, Wire
 from remuda.identity.names import ProjectPath
 from remuda.kernel.ids import derived_id
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
@@ -24,27 +23,50 @@ def allocation_id(subject: str, operation: str) -> str:
 class QuotaWrite(Wire, frozen=True):
     """Limit of a kind."""
 
-    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
-    quantity: int
+    kind: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=63, description="Name of the kind.", examples=["servers"])
+    ]
+    quantity: Annotated[int, msgspec.Meta(description="Limit.", examples=[20])]
 
 
 class QuotasWrite(Wire, frozen=True):
     """All limits; a kind that is left out has no limit of its own."""
 
-    quotas: tuple[QuotaWrite, ...]
+    quotas: Annotated[
+        tuple[QuotaWrite, ...],
+        msgspec.Meta(description="Limits, each kind once.", examples=[[{"kind": "servers", "quantity": 20}]]),
+    ]
+
+
+class QuotaPatch(Wire, frozen=True):
+    """Limit of a kind to set or to unset."""
+
+    kind: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=63, description="Name of the kind.", examples=["servers"])
+    ]
+    quantity: Annotated[int | None, msgspec.Meta(description="The limit; null unsets it.", examples=[20])]
+
+
+class QuotasPatch(Wire, frozen=True):
+    """Limits to change; a kind that is left out keeps its limit."""
+
+    quotas: Annotated[
+        tuple[QuotaPatch, ...],
+        msgspec.Meta(description="Limits, each kind once.", examples=[[{"kind": "servers", "quantity": 20}]]),
+    ]
 
 
 class QuotaRead(Wire, frozen=True, omit_defaults=False):
     """Limit of a kind and its usage."""
 
-    kind: str
-    quantity: int
+    kind: Annotated[str, msgspec.Meta(description="Name of the kind.")]
+    quantity: Annotated[int, msgspec.Meta(description="Limit.")]
     used: Annotated[int, msgspec.Meta(description="Committed and reserved.")]
     free: Annotated[int, msgspec.Meta(description="Rest of the quantity.")]
     committed: Annotated[int, msgspec.Meta(description="In use.")]
     reserved: Annotated[int, msgspec.Meta(description="Reserved for future use.")]
-    display_name: str
-    description: str
+    display_name: Annotated[str, msgspec.Meta(description="Name for users.")]
+    description: Annotated[str, msgspec.Meta(description="Description for users.")]
     default: Annotated[int, msgspec.Meta(description="Default limit of an organization.")]
     format: Annotated[
         Literal["decimal", "binary"], msgspec.Meta(description="Display format: thousands, or powers of 1024.")
@@ -54,23 +76,33 @@ class QuotaRead(Wire, frozen=True, omit_defaults=False):
 class QuotasRead(Wire, frozen=True):
     """Quota kinds, by name."""
 
-    quotas: tuple[QuotaRead, ...]
+    quotas: Annotated[tuple[QuotaRead, ...], msgspec.Meta(description="All kinds.")]
 
 
 class AmountWire(Wire, frozen=True, omit_defaults=False):
     """Amount of a kind."""
 
-    kind: str
-    committed: int
-    reserved: int
+    kind: Annotated[str, msgspec.Meta(description="Name of the kind.", examples=["servers"])]
+    committed: Annotated[int, msgspec.Meta(description="Amount in use.", examples=[1])]
+    reserved: Annotated[int, msgspec.Meta(description="Amount reserved for future use.", examples=[0])]
 
 
 class AllocationSpecWire(Wire, frozen=True, omit_defaults=False):
     """Owner and amounts of an allocation."""
 
-    kind: Annotated[str, msgspec.Meta(description="Type of the owner: plural and group.")]
-    id: Annotated[str, msgspec.Meta(description="Id of the owner.")]
-    allocations: tuple[AmountWire, ...]
+    kind: Annotated[
+        str,
+        msgspec.Meta(
+            description="Type of the owner: plural and group.", examples=["instances.compute.unikorn-cloud.org"]
+        ),
+    ]
+    id: Annotated[str, msgspec.Meta(description="Id of the owner.", examples=["b8d4f1a2-6c3e-4f5a-8b9c-0d1e2f3a4b01"])]
+    allocations: Annotated[
+        tuple[AmountWire, ...],
+        msgspec.Meta(
+            description="Amounts, each kind once.", examples=[[{"kind": "servers", "committed": 1, "reserved": 0}]]
+        ),
+    ]
 
 
 class AllocationWrite(Wire, frozen=True):
@@ -87,8 +119,8 @@ class AllocationStatusRead(Wire, frozen=True):
         Literal["unconfirmed", "confirmed", "released"],
         msgspec.Meta(description="An unconfirmed one is released after a deadline; a released one uses no quota."),
     ]
-    started: datetime | None = None
-    ended: datetime | None = None
+    started: Annotated[Moment | None, msgspec.Meta(description="Time of the creation.")] = None
+    ended: Annotated[Moment | None, msgspec.Meta(description="Time of the release; absent before it.")] = None
 
 
 class AllocationRead(Wire, frozen=True):
@@ -102,7 +134,7 @@ class AllocationRead(Wire, frozen=True):
 class AllocationPath(ProjectPath, frozen=True, rename={"allocation": "allocationID"}):
     """Path of an allocation."""
 
-    allocation: Id
+    allocation: Annotated[Id, msgspec.Meta(description="Id of the allocation.")]
 
 
 FencingToken = Annotated[int, msgspec.Meta(ge=0, le=MAX_QUANTITY)]
@@ -122,10 +154,7 @@ class ReleaseQuery(Parameters, frozen=True, rename={"fencing_token": "fencingTok
     fencing_token: Annotated[FencingToken, msgspec.Meta(description=_ENDED)] | None = None
 
 
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-
-
-class UsageQuery(ListQuery, frozen=True, rename={"continue_": "continue", "project": "projectID"}):
+class UsageQuery(NamedListQuery, frozen=True, rename={"continue_": "continue", "project": "projectID"}):
     """Filter of the usage: the present one, or that of a moment or a period."""
 
     project: Annotated[Id, msgspec.Meta(description="Only allocations of this project.")] | None = None

@@ -213,6 +213,25 @@ class QuotaLimits:
         that one is stored, but has no effect until the organization's is raised. The limits of a project need the
         permission to update all projects of the organization.
         """
+        limits = rules.stored_limits(body)
+        return await self._write(context, organization, project, body, lambda _: limits)
+
+    async def patch(
+        self, context: Context, organization: str, body: schema.QuotasPatch, project: str | None = None
+    ) -> Rendered[schema.QuotasRead]:
+        """Set or unset some limits of an organization or a project, with the permissions of `update`."""
+        return await self._write(
+            context, organization, project, body, lambda limits: rules.patched_limits(limits, body)
+        )
+
+    async def _write(
+        self,
+        context: Context,
+        organization: str,
+        project: str | None,
+        body: schema.QuotasWrite | schema.QuotasPatch,
+        change: Callable[[StoredLimits], StoredLimits],
+    ) -> Rendered[schema.QuotasRead]:
         endpoint = "quotas" if project is None else "projects"
         require_in_organization(context.principal, permission(endpoint, "update"), organization)
         if project is None:
@@ -224,7 +243,7 @@ class QuotaLimits:
         record = await self.ledger.set_limits(
             organization,
             project,
-            rules.stored_limits(body),
+            change,
             check=lambda record: _check_limits(context, record, project),
             log=context.audit(QUOTA.plural, organization, organization=organization),
         )

@@ -1,6 +1,7 @@
 """Access lists: the permissions of a user, service account or service, from stored groups and configured bindings.
 
-A user with bindings in the configuration has the global permissions of the bound roles, and no others. Any other user
+A user with bindings in the configuration has the global permissions of the bound roles, and no others; the
+configuration can require a second factor for them, without which the user has no permissions. Any other user
 has, in each organization with an active membership that the user agreed to, the organization permissions of its groups'
 roles, and in each project that lists one of these groups the project permissions of that group's roles. A service
 account is the same in its one organization. A service has the global permissions of its role.
@@ -17,8 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from remuda.access.principal import AccessList, OrganizationAccess, Permission
+from remuda.access.principal import EVERYWHERE, AccessList, OrganizationAccess, Permission
 from remuda.identity.consent import agreed, domain_of
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.factors import LoginProof, meets_policy
 from remuda.identity.kinds.tenancy import Domain, Organization, Project, domain_id
 from remuda.identity.kinds.users import (
@@ -33,7 +35,7 @@ from remuda.identity.kinds.users import (
     user_member,
 )
 from remuda.identity.rbac.roles import BUILT_IN, PLATFORM_ADMINISTRATOR, RoleIndex, role_id
-from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
+from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Invalid, Unauthenticated
 from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
@@ -70,6 +72,8 @@ class Bindings:
         self._groups: dict[tuple[str, str], frozenset[str]] = {}
         self._group_roles: dict[str, str] = {}
         self._systems: dict[str, str] = {}
+        self.second_factor = settings.platform_second_factor
+        """Logins that need a second factor for the permissions of bound roles."""
         self._add_administrators(settings)
         self._add_users(settings)
         self._add_groups(settings)
@@ -196,7 +200,8 @@ class ResolvedAccess:
     """Objects that were read to compute it, beside the subject itself."""
     organizations: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
-    """Organizations that are closed to the subject: they require a second factor, which its login lacked."""
+    """Organizations that are closed to the subject: they require a second factor, which its login lacked. `EVERYWHERE`
+    stands for the roles that are bound to it."""
 
     def restricted_to(self, organization: str) -> "ResolvedAccess":
         """Return the access of a user whom the provider of one organization authenticated: only there."""
@@ -247,8 +252,10 @@ class AccessLists:
         self._store, self._bindings, self._roles = store, bindings, RoleIndex(store)
 
     async def of_user(self, user: User, issuer: str, groups: Sequence[str], proof: LoginProof) -> ResolvedAccess:
-        """Return the access of a user whose login had this proof. Bound roles do not depend on it."""
+        """Return the access of a user whose login had this proof."""
         reads, bound = _Reads(self._store), self._bindings.of_user(user.spec.subject, issuer, groups)
+        if bound and not meets_policy(self._bindings.second_factor, proof):
+            return ResolvedAccess(AccessList(), (Role,), closed=(EVERYWHERE,))
         memberships, closed = await _memberships(reads, user, "factor" if bound else proof)
         organizations = tuple(map(organization_of, memberships))
         if bound:
@@ -263,6 +270,8 @@ class AccessLists:
     async def of_outsider(self, subject: str, issuer: str, groups: Sequence[str]) -> ResolvedAccess:
         """Return the access of a user whom only an external issuer knows."""
         bound = self._bindings.of_user(subject, issuer, groups)
+        if bound and not meets_policy(self._bindings.second_factor, "provider"):
+            return ResolvedAccess(AccessList(), (Role,), closed=(EVERYWHERE,))
         return ResolvedAccess(AccessList(everywhere=await self._bound(bound)), (Role,))
 
     async def of_account(self, account: ServiceAccount) -> ResolvedAccess:

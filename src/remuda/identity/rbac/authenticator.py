@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import PrincipalClaim, RequestCredentials, acting_for, presented_by
 from remuda.http.certificates import EXPIRED, check_client
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -28,7 +29,6 @@ from remuda.identity.kinds.tokens import Revocation, Session
 from remuda.identity.kinds.users import Group, OrganizationUser, Role, ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import ResolvedAccess
 from remuda.identity.rbac.service import Permissions
-from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
@@ -105,10 +105,19 @@ class IdentityAuthenticator:
         """Return a number that changes with anything that a principal is computed from."""
         return self._store.change_counter(_ACCESS)
 
-    def knows(self, credentials: RequestCredentials) -> bool:
-        """Return whether the token was authenticated lately, or there is only a client certificate."""
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
+        """Return whether the token is ours, by its signature, or known, or there is only a client certificate.
+
+        So a token of ours never waits for the failures of others. That of an external issuer does until it is known.
+        """
         token = credentials.token
-        return token is None or token_hash(token) in self._cache or self._bearers.tokens.has_verified(token)
+        if token is None or token_hash(token) in self._cache:
+            return True
+        try:
+            await self._bearers.tokens.verify(token)
+        except Unauthenticated:
+            return False
+        return True
 
     def _cached_for_token(self, credentials: RequestCredentials) -> Principal | None:
         """Return the cached principal of a token that has no other credentials beside it."""
@@ -137,6 +146,7 @@ class IdentityAuthenticator:
         return Principal(
             subject=bearer.subject,
             type=bearer.type,
+            display_name=bearer.display_name,
             access=resolved.access,
             organizations=resolved.organizations,
             closed=resolved.closed,
@@ -183,6 +193,8 @@ class IdentityAuthenticator:
         resolved = await self._actor(claim)
         dependencies += (_actor_of(claim), *resolved.dependencies)
         access = (resolved.restricted_to(claim.member_of_only) if claim.member_of_only else resolved).access
+        if claim.has_global_access and not claim.organizations:
+            return AccessList(everywhere=access.everywhere)
         if not claim.organizations:
             return access
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}
@@ -193,7 +205,7 @@ class IdentityAuthenticator:
             if claim.type == "user":
                 user = await self._store.get(User, user_id(claim.actor))
                 # A claim that names organizations is limited to those that were open to the actor's login.
-                proof: LoginProof = "factor" if claim.organizations else "password"
+                proof: LoginProof = "factor" if claim.organizations or claim.has_global_access else "password"
                 return await self._permissions.of_user(user, proof=proof, issuer=claim.issuer)
             return await self._permissions.of_account(await self._store.get(ServiceAccount, claim.actor))
         except NotFound:
@@ -221,7 +233,7 @@ def effective_credentials(bearer: Principal, credentials: RequestCredentials) ->
     permissions.
     """
     if bearer.type != "system" and credentials.certificate is None:
-        return RequestCredentials(token=credentials.token)
+        return RequestCredentials(token=credentials.token, token_digest=credentials.token_digest)
     if credentials.fault:
         raise Malformed(credentials.fault)
     return credentials
@@ -229,6 +241,8 @@ def effective_credentials(bearer: Principal, credentials: RequestCredentials) ->
 
 def credentials_key(credentials: RequestCredentials) -> Hashable:
     """Return a small cache key of credentials without their secrets."""
+    if credentials.token_digest:
+        return credentials.token_digest
     token = "" if credentials.token is None else token_hash(credentials.token)
     if (
         credentials.claim is None

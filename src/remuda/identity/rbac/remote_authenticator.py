@@ -47,7 +47,8 @@ from remuda.identity.tokens.jwt import (
 from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.service import Verified
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Malformed, Unauthenticated, Unavailable
+from remuda.kernel.errors import Malformed, RemudaError, Unauthenticated, Unavailable
+from remuda.kernel.names import display_name
 
 CACHE_S = 2.0
 """Time for which a response of identity is cached."""
@@ -112,10 +113,18 @@ class RemoteAuthenticator:
         """Return a number that changes with the revocations. Other changes are known when the cache is too old."""
         return self._feed.version
 
-    def knows(self, credentials: RequestCredentials) -> bool:
-        """Return whether the token was authenticated lately, or there is only a client certificate."""
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
+        """Return whether the token is identity's, by its signature, or known, or there is only a client certificate."""
         token = credentials.token
-        return token is None or self._cached_claims(token) is not None or token_hash(token) in self._cache
+        if token is None or self._cached_claims(token) is not None or token_hash(token) in self._cache:
+            return True
+        if self._foreign_claims(token) is not None:
+            return False
+        try:
+            await self._verify(token)
+        except RemudaError:
+            return False
+        return True
 
     async def _bearer(self, credentials: RequestCredentials) -> Principal:
         """Return the subject of credentials, as far as known here, without its permissions."""
@@ -195,7 +204,14 @@ class RemoteAuthenticator:
             userinfo = await self._get("/oauth2/v2/userinfo", headers, _Userinfo)
             bearer, organizations = replace(bearer, subject=userinfo.sub), userinfo.authz.org_ids
         principal = _principal(
-            replace(bearer, access=access, organizations=organizations, closed=acl.second_factor_required), credentials
+            replace(
+                bearer,
+                access=access,
+                organizations=organizations,
+                closed=acl.second_factor_required,
+                display_name=display_name(acl.caller_name) if bearer.type == "service" else "",
+            ),
+            credentials,
         )
         self._cache[key] = _CachedPrincipal(principal, now + CACHE_S)
         self._cache.move_to_end(key)
@@ -205,7 +221,7 @@ class RemoteAuthenticator:
 
     async def _get(self, path: str, headers: Mapping[str, str], kind: type[T]) -> T:
         try:
-            response = await self._fetch("GET", f"{self._server}{path}", dict(headers), None)
+            response = await self._fetch("GET", f"{self._server}{path}", dict(headers), None, organization="")
         except Unavailable:
             raise IdentityUnavailable("identity does not respond") from None
         if response.status == _OK:

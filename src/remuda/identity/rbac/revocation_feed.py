@@ -145,7 +145,7 @@ class PublicKeys:
             self._refreshing, self._refreshed_at = None, self._clock.monotonic()
 
     async def _read(self) -> None:
-        response = await self._fetch("GET", self._url, {"Accept": "application/json"}, None)
+        response = await self._fetch("GET", self._url, {"Accept": "application/json"}, None, organization="")
         if response.status != _OK:
             raise Unavailable(f"Identity responded {response.status} to the request for its keys.")
         try:

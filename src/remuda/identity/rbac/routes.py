@@ -1,7 +1,7 @@
 """Routes of roles, access lists and revocations."""
 
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import ListQuery, Nothing
+from remuda.http.schema import ListQuery, NameQuery, Nothing
 from remuda.identity.names import ORGANIZATION
 from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead
 from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Permissions
@@ -45,6 +45,7 @@ ROUTES: list[AnyRoute] = [
         scope="organization",
         permission=READ_ROLES,
         path_type=OrganizationPath,
+        query_type=NameQuery,
         response_type=list[RoleRead],
         service=Permissions,
         calls=Permissions.list_roles,

@@ -128,7 +128,8 @@ class Permissions:
 
     def acl(self, context: Context, organization: str | None = None) -> AclRead:
         """Return the permissions of the caller. An unknown organization adds nothing and is not an error."""
-        return read_acl(context.principal.access, organization, closed=context.principal.closed)
+        who = context.principal
+        return read_acl(who.access, organization, closed=who.closed, caller_name=who.display_name)
 
     def revocations(self, context: Context) -> Collection[Revocation, list[RevocationRead]]:
         """Return all revocations, for services that verify tokens themselves."""

@@ -93,7 +93,7 @@ class Suspensions:
     async def _resume(self, context: Context, name: str) -> None:
         found = await find(self.store, User, name)
         if found is not None and found.spec.suspension is not None:
-            changed = replace(found, spec=replace(found.spec, suspension=None))
+            changed = replace(found, spec=replace(found.spec, suspension=None, resumed=self.clock.now()))
             await self.store.update(changed, log=await self._records(context, found))
 
     async def _records(self, context: Context, user: User) -> Sequence[Record]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.tenancy import Domain, Organization
 from remuda.identity.ports import FindTxt
 from remuda.identity.tenancy.domains import PROVEN, find_proven, prove, release, txt_record
+from remuda.identity.tenancy.schema import TxtRecord
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.kernel.errors import Unavailable
@@ -98,16 +99,17 @@ class DomainProofController:
         record, now = txt_record(self.issuer, organization), self.clock.monotonic()
         last = self._checks.get(organization.name)
         if last is None or last.value != record.value or now - last.at >= period.total_seconds():
-            last = _Check(record.value, now, await self._find_record(record.name, record.value))
+            last = _Check(record.value, now, await self._find_record(record, organization.name))
             self._checks[organization.name] = last
         context.requeue_after(max(_SHORTEST_S, last.at + period.total_seconds() - now))
         return last.record
 
-    async def _find_record(self, name: str, value: str) -> _Presence:
+    async def _find_record(self, record: TxtRecord, organization: str) -> _Presence:
         try:
-            return "present" if value in await self.find_txt(name) else "missing"
+            found = await self.find_txt(record.name, organization=organization)
         except Unavailable:
             return "unknown"
+        return "present" if record.value in found else "missing"
 
     async def _found(self, organization: Organization, proven: Domain | None, context: ReconcileContext) -> None:
         if proven is None and not await self._prove(organization, context):

@@ -4,7 +4,7 @@ from functools import partial
 
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import ListQuery
+from remuda.http.schema import NamedListQuery
 from remuda.identity.names import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, ProjectPath, permission
 from remuda.identity.tenancy import schema
 from remuda.identity.tenancy.domains import Domains
@@ -89,7 +89,7 @@ ROUTES: list[AnyRoute] = [
         "which the role of every service has.",
         scope="everywhere",
         permission=permission("projects", "read"),
-        query_type=ListQuery,
+        query_type=NamedListQuery,
         response_type=list[schema.ProjectRead],
         service=Projects,
         calls=Projects.list_all,
@@ -143,7 +143,7 @@ ROUTES: list[AnyRoute] = [
         name="list_platform_providers",
         summary="List the global OAuth2 providers",
         scope="authenticated",
-        query_type=ListQuery,
+        query_type=NamedListQuery,
         response_type=list[schema.ProviderRead],
         service=OrganizationProviders,
         calls=OrganizationProviders.list_platform,

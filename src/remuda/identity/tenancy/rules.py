@@ -4,7 +4,7 @@ import ipaddress
 import re
 from datetime import datetime
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from remuda.access.principal import Principal
 from remuda.http.responses import etag_view
@@ -71,7 +71,7 @@ def new_organization(name: str, requested: schema.OrganizationWrite, principal: 
 def updated_organization(
     organization: Organization, requested: schema.OrganizationWrite, principal: Principal, now: datetime
 ) -> Organization:
-    metadata = changed_metadata(organization.metadata, requested.metadata, principal.subject, now)
+    metadata = changed_metadata(organization.metadata, requested.metadata, principal, now)
     tags = replaced_tags(organization.spec.tags, stored_tags(requested.metadata), principal)
     return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, requested.spec, tags))
 
@@ -102,7 +102,7 @@ def new_project(name: str, organization: Organization, requested: schema.Project
 
 
 def updated_project(project: Project, requested: schema.ProjectWrite, principal: Principal, now: datetime) -> Project:
-    metadata = changed_metadata(project.metadata, requested.metadata, principal.subject, now)
+    metadata = changed_metadata(project.metadata, requested.metadata, principal, now)
     tags = replaced_tags(project.spec.tags, stored_tags(requested.metadata), principal)
     spec = replace(project.spec, group_ids=each_once(requested.spec.group_ids), tags=tags)
     return replace(project, metadata=metadata, spec=spec)
@@ -189,7 +189,7 @@ def new_provider(
 def updated_provider(
     provider: OAuth2Provider, requested: schema.ProviderWrite, principal: Principal, now: datetime
 ) -> OAuth2Provider:
-    metadata = changed_metadata(provider.metadata, requested.metadata, principal.subject, now)
+    metadata = changed_metadata(provider.metadata, requested.metadata, principal, now)
     tags = replaced_tags(provider.spec.tags, stored_tags(requested.metadata), principal)
     return replace(provider, metadata=metadata, spec=_spec(provider.spec, requested.spec, tags))
 
@@ -215,9 +215,8 @@ def _secret(stored: OAuth2ProviderSpec, requested: schema.ProviderSpecWire) -> S
 
 def read_provider(provider: OAuth2Provider) -> schema.ProviderRead:
     metadata = replace(provider.metadata, labels={ORGANIZATION_LABEL: "", **provider.metadata.labels})
-    return schema.ProviderRead(
-        metadata=read_organization_metadata(metadata, provider.spec.tags), spec=_spec_wire(provider.spec)
-    )
+    read = read_organization_metadata(metadata, provider.spec.tags)
+    return schema.ProviderRead(metadata=schema.ProviderMetadataRead(**asdict(read)), spec=_spec_wire(provider.spec))
 
 
 def writable_provider(provider: OAuth2Provider) -> schema.ProviderWrite:

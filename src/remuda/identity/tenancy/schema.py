@@ -1,11 +1,10 @@
 """Schemas of organizations, projects and OAuth2 providers."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.schema import ENCODED_TWICE, Id, ListQuery, Wire
+from remuda.http.schema import ENCODED_TWICE, Id, Moment, NamedListQuery, Wire
 from remuda.identity.kinds.factors import SecondFactorPolicy
 from remuda.identity.names import ProjectPath
 from remuda.kernel.secrets import Secret
@@ -24,7 +23,14 @@ _Text = Annotated[str, msgspec.Meta(max_length=253)]
 class OrganizationSpecWire(Wire, frozen=True):
     """Login of the users of an organization."""
 
-    organization_type: OrganizationType
+    organization_type: Annotated[
+        OrganizationType,
+        msgspec.Meta(
+            description="Whether users with an address in a domain log in at the organization's provider (domain), "
+            "or users choose a provider (adhoc).",
+            examples=["adhoc"],
+        ),
+    ]
     domain: Annotated[
         str,
         msgspec.Meta(
@@ -34,7 +40,10 @@ class OrganizationSpecWire(Wire, frozen=True):
             extra_json_schema={"format": "hostname"},
         ),
     ] = ""
-    provider_scope: ProviderScope | None = None
+    provider_scope: Annotated[
+        ProviderScope | None,
+        msgspec.Meta(description="Owner of the provider of the domain: the system (global), or the organization."),
+    ] = None
     provider_id: Annotated[_Text, msgspec.Meta(description="Provider of the domain.")] = msgspec.field(
         default="", name="providerID"
     )
@@ -71,21 +80,21 @@ class OrganizationRead(Wire, frozen=True):
 class TxtRecord(Wire, frozen=True):
     """DNS record that proves the claim of a domain."""
 
-    name: str
-    type: Literal["TXT"]
-    value: str
+    name: Annotated[str, msgspec.Meta(description="Name of the record.")]
+    type: Annotated[Literal["TXT"], msgspec.Meta(description="Type of the record.")]
+    value: Annotated[str, msgspec.Meta(description="Value of the record.")]
 
 
 class DomainRead(Wire, frozen=True, omit_defaults=False):
     """Domain that an organization claims. It has no effect until it is proven."""
 
-    domain: str
-    is_proven: bool
+    domain: Annotated[str, msgspec.Meta(description="Domain that the organization claims.")]
+    is_proven: Annotated[bool, msgspec.Meta(description="The claim has been proven, and has effect.")]
     proof: Annotated[
         Literal["dns", "administrator"] | None,
         msgspec.Meta(description="How it was proven: by the record, or by a platform administrator."),
     ]
-    proven_time: datetime | None
+    proven_time: Annotated[Moment | None, msgspec.Meta(description="Time of the proof; null before it.")]
     record: Annotated[TxtRecord, msgspec.Meta(description="Record to publish.")]
     message: Annotated[str, msgspec.Meta(description="Result of the last lookup of the record.")]
 
@@ -93,14 +102,21 @@ class DomainRead(Wire, frozen=True, omit_defaults=False):
 class DomainApproval(Wire, frozen=True):
     """Word of a platform administrator that an organization owns the domain that it claims."""
 
-    domain: Annotated[str, msgspec.Meta(min_length=1, max_length=253, description="Domain that it claims.")]
+    domain: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=253, description="Domain that it claims.", examples=["example.com"])
+    ]
 
 
 class ProjectSpecWire(Wire, frozen=True):
     """Groups with permissions in a project."""
 
     group_ids: Annotated[
-        tuple[_Text, ...], msgspec.Meta(max_length=500, description="Groups whose roles apply in this project.")
+        tuple[_Text, ...],
+        msgspec.Meta(
+            max_length=500,
+            description="Groups whose roles apply in this project.",
+            examples=[["d8f3a1c0-7b0e-4c8e-9a63-2f6f0e1b5a01"]],
+        ),
     ] = msgspec.field(name="groupIDs")
 
 
@@ -121,11 +137,29 @@ class ProjectRead(Wire, frozen=True):
 class ProviderSpecWire(Wire, frozen=True):
     """External provider, and our client there."""
 
-    issuer: Annotated[str, msgspec.Meta(min_length=1, max_length=1024, description="URL, with https.")]
-    client_id: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)] = msgspec.field(name="clientID")
-    type: ProviderTypeWire | None = None
-    client_secret: Secret | None = None
-    """Write-only. Without it, the stored one stays while the issuer does not change; empty, it is removed."""
+    issuer: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1, max_length=1024, description="URL, with https.", examples=["https://login.example.com"]
+        ),
+    ]
+    client_id: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1, max_length=1024, description="Id of our client at the provider.", examples=["remuda"]
+        ),
+    ] = msgspec.field(name="clientID")
+    type: Annotated[
+        ProviderTypeWire | None, msgspec.Meta(description="Dialect of the provider; without it, the standards apply.")
+    ] = None
+    client_secret: Annotated[
+        Secret | None,
+        msgspec.Meta(
+            description="Secret of our client at the provider, which is never returned. Without it, the stored one "
+            "stays while the issuer does not change; empty, it is removed.",
+            examples=["a-secret-of-the-provider"],
+        ),
+    ] = None
 
 
 class ProviderWrite(Wire, frozen=True):
@@ -135,10 +169,18 @@ class ProviderWrite(Wire, frozen=True):
     spec: ProviderSpecWire
 
 
+class ProviderMetadataRead(OrganizationMetadataRead, frozen=True, kw_only=True):
+    """Metadata of a provider."""
+
+    organization_id: Annotated[
+        str, msgspec.Meta(description="Organization of the provider; empty for a provider of the system.")
+    ]
+
+
 class ProviderRead(Wire, frozen=True):
     """Provider without its secret. A global one has an empty organization."""
 
-    metadata: OrganizationMetadataRead
+    metadata: ProviderMetadataRead
     spec: ProviderSpecWire
 
 
@@ -158,10 +200,10 @@ class ReferencePath(ProjectPath, frozen=True):
 class ProviderPath(OrganizationPath, frozen=True, rename={"provider": "providerID"}):
     """Path of a provider of an organization."""
 
-    provider: Id
+    provider: Annotated[Id, msgspec.Meta(description="Id of the provider.")]
 
 
-class OrganizationQuery(ListQuery, frozen=True, rename={"continue_": "continue"}):
+class OrganizationQuery(NamedListQuery, frozen=True, rename={"continue_": "continue"}):
     """Filter of organizations."""
 
     email: (

@@ -29,6 +29,7 @@ from remuda.identity.kinds.tenancy import CONTROLLER_FINALIZER, ORGANIZATION, PR
 from remuda.identity.kinds.users import Group, user_id
 from remuda.identity.lookups import find_active_user
 from remuda.identity.names import permission
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.tenancy import rules, schema
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
@@ -71,7 +72,7 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
         if query.watch and visible is not None:
             # A stream ends when the access list changes, and a suspended membership is not part of that list.
             visible &= context.principal.access.organizations.keys()
-        if visible is None or query.watch or query.limit is not None or query.continue_ is not None:
+        if visible is None or query != schema.OrganizationQuery(email=query.email):
             is_visible = None if visible is None else (lambda organization: organization.name in visible)
             return Collection(store=self.store, kind=Organization, view=self.view, visible=is_visible)
         return await self._list_by_name(context, visible)
@@ -168,6 +169,7 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
     kind, endpoint, view, noun = PROJECT, "identity:projects", rules.PROJECT_VIEW, "project"
 
     clock: Clock
+    references: OrganizationReferences
 
     def list_all(self, context: Context) -> Collection[Project, list[schema.ProjectRead]]:
         """Return the projects of all organizations, to callers who may read every one of them."""
@@ -195,8 +197,9 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
         """Create a project, named after the request, so that repeating the request creates no second one."""
         self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
-        await self._check(organization, body)
-        return await self.insert(context, rules.new_project(context.operation, owner, body, context.principal))
+        with self.references.writing(organization):
+            await self._check(organization, body)
+            return await self.insert(context, rules.new_project(context.operation, owner, body, context.principal))
 
     async def get(self, context: Context, organization: str, project: str) -> Project:
         return await self.get_authorized(context, "read", organization, project)
@@ -206,7 +209,8 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
             await self._check(organization, body)
             return rules.updated_project(found, body, context.principal, self.clock.now())
 
-        await self.update_with(context, organization, project, changed)
+        with self.references.writing(organization):
+            await self.update_with(context, organization, project, changed)
 
     async def add_reference(self, context: Context, organization: str, project: str, reference: str) -> None:
         """Add a reference of another service, which protects a project from removal."""

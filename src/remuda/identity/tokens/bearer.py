@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remuda.identity.consent import domain_of, is_issued_by
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.factors import LoginProof
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Domain, Organization, domain_id
 from remuda.identity.kinds.tokens import Session, SigningKey
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.lookups import find_active_user
-from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.jwt import NOT_VALID, AccountType, Claims
 from remuda.identity.tokens.secrets import is_hash_of
 from remuda.identity.tokens.service import Tokens, revocations_of
 from remuda.identity.tokens.sessions import Sessions, provider_exists
 from remuda.kernel.errors import Unauthenticated
+from remuda.kernel.names import display_name
+from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Dependency, Store, named
 
@@ -60,6 +62,11 @@ class Bearer:
     machine could read and write everything anyway."""
     operator: str = ""
     """Operator on the machine who requested the token."""
+
+    @property
+    def display_name(self) -> str:
+        """The name of a service account. The subject of every other bearer is a name."""
+        return "" if self.account is None else display_name(self.account.metadata.labels.get(NAME, ""))
 
 
 External = Callable[[str], Awaitable[Bearer | None]]

@@ -1,7 +1,8 @@
 """Controllers that delete expired objects and rotate the signing keys.
 
-One process does this at a time. Nothing depends on it, since readers reject expired objects. Revocations and used
-assertions are kept for longer (`GRACE`), so that a clock that is set back does not make them valid again.
+One process does this at a time. Nothing depends on it, since readers reject expired objects. Revocations and what was
+used are kept for longer (`GRACE`), so that a clock that is set back does not make them valid again. Used states, which
+anyone can create by a login, are kept for an hour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion
+from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion, UsedState
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.tokens.keys import NAME, SigningKeys
 from remuda.identity.tokens.sessions import Sessions
@@ -26,14 +27,16 @@ GRACE = timedelta(days=1)
 """Time for which revocations and used assertions are kept after their expiry."""
 
 _NO_GRACE = timedelta()
+_STATE_GRACE = timedelta(hours=1)
 _EXPIRING: Mapping[type[Any], timedelta] = {
     AuthorizationCode: _NO_GRACE,
     DeviceGrant: _NO_GRACE,
     UsedAssertion: GRACE,
+    UsedState: _STATE_GRACE,
     Revocation: GRACE,
 }
 
-ExpiringT = TypeVar("ExpiringT", AuthorizationCode, DeviceGrant, UsedAssertion, Revocation)
+ExpiringT = TypeVar("ExpiringT", AuthorizationCode, DeviceGrant, UsedAssertion, UsedState, Revocation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,9 +140,6 @@ class Tokens:
             self._verified.keep(token, claims, version)
         return claims
 
-    def has_verified(self, token: str) -> bool:
-        return self._verified.find(token, self.keys.version) is not None
-
     async def read(self, token: str, purpose: Purpose[ClaimsT]) -> ClaimsT:
         """Return the claims of a token that one of our keys signed for a purpose. Times are not checked."""
         return await read(token, purpose, self.keys.find)

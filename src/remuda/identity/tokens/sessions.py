@@ -132,6 +132,13 @@ async def was_reset(store: Store, user: str, authenticated: datetime | None) -> 
     return reset is not None and (authenticated is None or authenticated < reset)
 
 
+async def lost_factors(store: Store, user: str, authenticated: datetime) -> bool:
+    """Return whether second factors of a user were removed or reset after this time."""
+    factors = await find(store, SecondFactors, user)
+    lost = () if factors is None else (factors.spec.reset, factors.spec.removed)
+    return any(each is not None and authenticated < each for each in lost)
+
+
 EndingT = TypeVar("EndingT", Session, BrowserLogin)
 
 

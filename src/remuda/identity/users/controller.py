@@ -1,7 +1,9 @@
 """Controllers that clean up after the deletion of users, service accounts and groups, and revoke tokens.
 
-An unknown id grants nothing, so no operation waits for this. Tokens that a service account no longer has are rejected
-at once where the account is read; for services that verify tokens elsewhere, they are revoked here.
+Deletions clean up themselves (`remuda.identity.references`). The controllers do it after a crash, for other processes
+and for declined invitations. An unknown id grants nothing, so no operation waits for this. Tokens that a service
+account no longer has are rejected at once where the account is read; for services that verify tokens elsewhere, they
+are revoked here.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,8 +22,8 @@ from remuda.identity.kinds.users import (
     account_member,
     user_member,
 )
+from remuda.identity.references import without_members
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.users.rules import without_members
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts

@@ -14,8 +14,10 @@ from remuda.access.principal import Context, Principal, Verb
 from remuda.http.pagination import SLICE
 from remuda.http.responses import Collection as ResponseCollection
 from remuda.http.responses import EtagView, Viewed, etag_view
+from remuda.identity.kinds.common import LOCAL_ISSUER
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import GROUP, Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.users.rules import email_address, local_subject, membership_of
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
@@ -46,17 +48,19 @@ def check_same_users(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
         raise Malformed("cannot provide both subjects and userIDs", [("/spec/subjects", "are not those of userIDs")])
 
 
-def group_members(requested: GroupWrite, users: Mapping[str, str], others: Sequence[SubjectWire]) -> GroupSpec:
-    """Return the members of a group: `users` has subjects by membership, `others` the users of other issuers.
+def group_members(requested: GroupWrite, users: Mapping[str, str], named: Sequence[Subject]) -> GroupSpec:
+    """Return the members of a group: `users` has subjects by membership, `named` the requested subjects.
 
-    Changes of operations are dropped: this request decides the members.
+    Subjects are kept in the order of the request. Changes of operations are dropped: this request decides the members.
     """
-    foreign = {(each.issuer, each.id): Subject(id=each.id, issuer=each.issuer, email=each.email) for each in others}
+    subjects = dict[tuple[str, str], Subject]()
+    for each in (*named, *map(local_subject, users.values())):
+        subjects.setdefault((each.issuer, each.id), each)
     return GroupSpec(
         role_ids=each_once(requested.spec.role_ids),
         service_account_ids=each_once(requested.spec.service_account_ids),
         user_ids=tuple(users),
-        subjects=(*map(local_subject, users.values()), *foreign.values()),
+        subjects=tuple(subjects.values()),
     )
 
 
@@ -67,7 +71,7 @@ def new_group(name: str, organization: Organization, requested: GroupWrite, spec
 
 
 def updated_group(group: Group, requested: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
-    metadata = changed_metadata(group.metadata, requested.metadata, by.subject, now)
+    metadata = changed_metadata(group.metadata, requested.metadata, by, now)
     tags = replaced_tags(group.spec.tags, stored_tags(requested.metadata), by)
     return replace(group, metadata=metadata, spec=replace(spec, tags=tags))
 
@@ -79,7 +83,8 @@ def read_group(group: Group, issuer: str) -> GroupRead:
 
 
 def writable_group(group: Group) -> GroupWrite:
-    return GroupWrite(metadata=writable_metadata(group.metadata, group.spec.tags), spec=_spec_wire(group.spec, ""))
+    spec = _spec_wire(group.spec, LOCAL_ISSUER)
+    return GroupWrite(metadata=writable_metadata(group.metadata, group.spec.tags), spec=spec)
 
 
 def group_view(issuer: str) -> EtagView[Group, GroupRead]:
@@ -98,7 +103,8 @@ def _spec_wire(spec: GroupSpec, issuer: str) -> GroupSpecWire:
         service_account_ids=spec.service_account_ids,
         user_ids=spec.user_ids,
         subjects=tuple(
-            SubjectWire(id=each.id, issuer=each.issuer or issuer, email=each.email) for each in spec.subjects
+            SubjectWire(id=each.id, issuer=issuer if each.is_local else each.issuer, email=each.email)
+            for each in spec.subjects
         ),
     )
 
@@ -110,11 +116,12 @@ _NO_USER = "names no user of this organization"
 class Groups(OrganizationResourceService[Group, GroupRead]):
     """Service of groups. What it returns is rendered for our own issuer, and the ETag depends on no issuer."""
 
-    kind, endpoint, view, noun = GROUP, f"identity:{GROUPS}", group_view(""), "group"
+    kind, endpoint, view, noun = GROUP, f"identity:{GROUPS}", group_view(LOCAL_ISSUER), "group"
 
     clock: Clock
     settings: IdentitySettings
     grants: RoleGrants
+    references: OrganizationReferences
 
     @property
     def own_view(self) -> EtagView[Group, GroupRead]:
@@ -130,9 +137,10 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
         """Create a group, named after the request, so that repeating the request creates no second one."""
         self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
-        spec = await self._validated(context, organization, body)
-        group = new_group(context.operation, owner, body, spec, context.principal)
-        return Viewed(self.own_view, await self.insert(context, group))
+        with self.references.writing(organization):
+            spec = await self._validated(context, organization, body)
+            group = new_group(context.operation, owner, body, spec, context.principal)
+            return Viewed(self.own_view, await self.insert(context, group))
 
     async def get(self, context: Context, organization: str, group: str) -> Viewed[GroupRead]:
         return Viewed(self.own_view, await self.get_authorized(context, "read", organization, group))
@@ -144,7 +152,14 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
             spec = await self._validated(context, organization, body)
             return updated_group(found, body, spec, context.principal, self.clock.now())
 
-        await self.update_with(context, organization, group, changed)
+        with self.references.writing(organization):
+            await self.update_with(context, organization, group, changed)
+
+    async def delete(self, context: Context, organization: str, id: str) -> None:  # noqa: A002  as in the base
+        """Delete a group, and remove it from projects."""
+        self.authorize(context, "delete", organization)
+        async with self.references.group_deletion(context, organization, id):
+            await self.delete_found(context, lambda: self.get_authorized(context, "delete", organization, id))
 
     async def get_authorized(self, context: Context, verb: Verb, organization: str, id: str) -> Group:  # noqa: A002  as in the base
         """Return a group for which the caller has this permission. One that is being deleted does not exist."""
@@ -161,17 +176,12 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
             if number % SLICE == SLICE - 1:
                 await yield_to_loop()
             await self._check_account(organization, account)
-        users = await self._users(organization, spec)
-        return group_members(requested, users, [each for each in spec.subjects if not self._is_ours(each)])
+        named = [self._subject_of(each, number) for number, each in enumerate(spec.subjects)]
+        return group_members(requested, await self._users(organization, spec, named), named)
 
-    async def _users(self, organization: str, spec: GroupSpecWire) -> dict[str, str]:
+    async def _users(self, organization: str, spec: GroupSpecWire, named: Sequence[Subject]) -> dict[str, str]:
         """Return the local users that a request names by id or subject: their subjects, by membership."""
-        local = [
-            email_address(each.id, f"/spec/subjects/{number}/id")
-            for number, each in enumerate(spec.subjects)
-            if self._is_ours(each)
-        ]
-        by_subject = {membership_of(organization, subject): subject for subject in local}
+        by_subject = {membership_of(organization, each.id): each.id for each in named if each.is_local}
         check_same_users(spec, by_subject)
         users: dict[str, str] = {}
         for number, user in enumerate(each_once([*spec.user_ids, *by_subject])):
@@ -197,5 +207,8 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
                 [("/spec/serviceAccountIDs", "names no service account of this organization")],
             )
 
-    def _is_ours(self, subject: SubjectWire) -> bool:
-        return subject.issuer in {"", self.settings.issuer}
+    def _subject_of(self, requested: SubjectWire, number: int) -> Subject:
+        """Return a requested subject as it is stored: one of another issuer, also of the empty one, as it is."""
+        if requested.issuer in {LOCAL_ISSUER, self.settings.issuer}:
+            return local_subject(email_address(requested.id, f"/spec/subjects/{number}/id"))
+        return Subject(id=requested.id, issuer=requested.issuer, email=requested.email)

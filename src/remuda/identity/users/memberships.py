@@ -13,17 +13,17 @@ the user stays.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from remuda.identity.kinds.users import TOKENS_FINALIZER, Group, OperationLock, OrganizationUser, ServiceAccount, User
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.users.rules import Member, changed_by, is_in, locked_by, restored, reverted
 from remuda.kernel.errors import AlreadyExists, Conflict, Malformed, NotFound
 from remuda.kernel.locks import KeyedLock
 from remuda.operations.kinds import Operation, attempt_id
-from remuda.resources.crud import find, find_in, without_finalizer
+from remuda.resources.crud import exists, find, find_in, without_finalizer
 from remuda.store.contract import Store
 
 LockedT = TypeVar("LockedT", OrganizationUser, ServiceAccount)
@@ -47,11 +47,9 @@ async def is_locked(store: Store, lock: OperationLock | None) -> bool:
 
 async def was_done(store: Store, request: str) -> bool:
     """Return whether a request, which may be repeated because its response was lost, was carried out."""
-    for attempt in count(1):
-        found = await find(store, Operation, attempt_id(request, attempt))
-        if found is None or found.phase == "done":
-            return found is not None
-    raise AssertionError("attempts are finite")
+    first = await find(store, Operation, request)
+    latest = None if first is None else await find(store, Operation, attempt_id(request, first.status.attempts))
+    return latest is not None and latest.phase == "done"
 
 
 async def lock_and_change(
@@ -119,8 +117,9 @@ async def groups_of(store: Store, member: Member) -> Sequence[str]:
 class Memberships:
     """Changes of the groups of a member."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._locks = store, KeyedLock()
+    def __init__(self, references: OrganizationReferences) -> None:
+        self.references, self._locks = references, KeyedLock()
+        self._store = references.store
 
     async def update(
         self,
@@ -135,7 +134,8 @@ class Memberships:
 
         `granted_roles` has the roles, by group, that the caller may grant: the member is added to no other group, and
         to none whose roles have changed since. A new member is also added to a group that has its id already, which is
-        left from an earlier member of this id and may be about to be cleaned up.
+        left from an earlier member of this id and may be about to be cleaned up. One that was deleted meanwhile is not
+        added.
         """
         for name in await groups_of(self._store, member):
             if name not in desired:
@@ -144,22 +144,28 @@ class Memberships:
             await self._add(operation, member, name, granted_roles.get(name), is_new=is_new)
 
     async def restore(self, operation: str, member: Member) -> None:
-        """Revert the changes of an operation to a member's groups."""
+        """Revert the changes of an operation to a member's groups. A member that was deleted meanwhile stays out."""
         for name in (await self._store.list_names(Group, index=("operation", operation))).items:
             await self._revert(operation, member, name)
 
     async def _add(
         self, operation: str, member: Member, name: str, roles: tuple[str, ...] | None, *, is_new: bool
     ) -> None:
-        async with self._locks.acquire(name):
-            while True:
-                group = await find_group(self._store, member.organization, name)
-                if is_in(group, member) and (_has_mark(group, member, operation) or not is_new):
-                    return
-                if group.spec.role_ids != roles:
-                    raise Conflict(Group.__name__, name)
-                if await self._write(group, member, operation, inside=True):
-                    return
+        with self.references.writing(member.organization):
+            async with self._locks.acquire(name):
+                while await self._exists(member):
+                    group = await find_group(self._store, member.organization, name)
+                    if is_in(group, member) and (_has_mark(group, member, operation) or not is_new):
+                        return
+                    if group.spec.role_ids != roles:
+                        raise Conflict(Group.__name__, name)
+                    if await self._write(group, member, operation, inside=True):
+                        return
+
+    async def _exists(self, member: Member) -> bool:
+        """Return whether a member exists: one that was deleted meanwhile stays out of groups."""
+        kind = OrganizationUser if member.subject else ServiceAccount
+        return await exists(self._store, kind, member.id, include_deleting=False)
 
     async def _remove(self, operation: str, member: Member, name: str) -> None:
         async with self._locks.acquire(name):
@@ -171,12 +177,12 @@ class Memberships:
                     return
 
     async def _revert(self, operation: str, member: Member, name: str) -> None:
-        async with self._locks.acquire(name):
+        async def write() -> None:
+            group, is_left = await self._store.get(Group, name), await self._exists(member)
+            await self._store.update(reverted(group, member, operation, is_left=is_left))
 
-            async def write() -> None:
-                await self._store.update(reverted(await self._store.get(Group, name), member, operation))
-
-            with suppress(NotFound):
+        with self.references.writing(member.organization), suppress(NotFound):
+            async with self._locks.acquire(name):
                 await _repeat_until_written(write)
 
     async def _write(self, group: Group, member: Member, operation: str, *, inside: bool) -> bool:

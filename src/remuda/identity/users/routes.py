@@ -4,7 +4,7 @@ from functools import partial
 
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
-from remuda.http.schema import Nothing
+from remuda.http.schema import NameQuery
 from remuda.identity.names import ORGANIZATION, permission
 from remuda.identity.users import schema
 from remuda.identity.users.groups import GROUPS, Groups
@@ -21,7 +21,7 @@ ROUTES: list[AnyRoute] = [
         noun="a user",
         scope="organization",
         permission=partial(permission, USERS),
-        query=Nothing,
+        query=NameQuery,
         create=schema.UserWrite,
         update=schema.UserWrite,
         read=schema.UserRead,
@@ -45,7 +45,7 @@ ROUTES: list[AnyRoute] = [
         noun="a service account",
         scope="organization",
         permission=partial(permission, ACCOUNTS),
-        query=Nothing,
+        query=NameQuery,
         create=schema.AccountWrite,
         update=schema.AccountWrite,
         read=schema.AccountRead,

@@ -5,7 +5,7 @@ login. Both are changed together here and nowhere else.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.identity.kinds.common import UserState
+from remuda.identity.kinds.common import LOCAL_ISSUER, UserState
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import (
     TOKENS_FINALIZER,
@@ -35,6 +35,7 @@ from remuda.identity.kinds.users import (
     user_id,
     user_member,
 )
+from remuda.identity.references import without_members
 from remuda.identity.tokens.service import Issued
 from remuda.identity.users.schema import AccountRead, AccountSpecWire, AccountStatus, UserRead, UserSpecWire, UserStatus
 from remuda.kernel.errors import Malformed
@@ -68,7 +69,7 @@ def membership_of(organization: str, subject: str) -> str:
 
 
 def local_subject(subject: str) -> Subject:
-    return Subject(id=subject, email=subject)
+    return Subject(id=subject, issuer=LOCAL_ISSUER, email=subject)
 
 
 def is_in(group: Group, member: Member) -> bool:
@@ -85,20 +86,6 @@ def with_member(spec: GroupSpec, member: Member, *, inside: bool) -> GroupSpec:
     return replace(spec, user_ids=(*spec.user_ids, member.id), subjects=subjects)
 
 
-def without_members(spec: GroupSpec, organization: str, matches: Callable[[str], bool]) -> GroupSpec:
-    """Return a group without the local members whose index value `member` matches."""
-
-    def is_kept(subject: Subject) -> bool:
-        return bool(subject.issuer) or not matches(user_member(membership_of(organization, subject.id)))
-
-    return replace(
-        spec,
-        user_ids=tuple(each for each in spec.user_ids if not matches(user_member(each))),
-        service_account_ids=tuple(each for each in spec.service_account_ids if not matches(account_member(each))),
-        subjects=tuple(filter(is_kept, spec.subjects)),
-    )
-
-
 def changed_by(group: Group, member: Member, operation: str, *, inside: bool, others: Iterable[MemberChange]) -> Group:
     """Return a group with or without a member, and with the record by which the operation can revert that."""
     own = [entry for entry in group.spec.member_changes if (entry.member, entry.operation) == (member.value, operation)]
@@ -107,12 +94,15 @@ def changed_by(group: Group, member: Member, operation: str, *, inside: bool, ot
     return replace(group, spec=replace(spec, member_changes=(*others, entry)))
 
 
-def reverted(group: Group, member: Member, operation: str) -> Group:
-    """Return a group without the change of an operation, unless another caller changed the members since."""
+def reverted(group: Group, member: Member, operation: str, *, is_left: bool) -> Group:
+    """Return a group without the change of an operation, unless another caller changed the members since.
+
+    `is_left`: the member was not deleted since.
+    """
     own = [entry for entry in group.spec.member_changes if (entry.member, entry.operation) == (member.value, operation)]
     others: Collection[MemberChange] = [entry for entry in group.spec.member_changes if entry not in own]
     spec = group.spec
-    if own and is_in(group, member) != own[0].was_member:
+    if own and is_in(group, member) != own[0].was_member and (is_left or not own[0].was_member):
         spec = with_member(spec, member, inside=own[0].was_member)
     return replace(group, spec=replace(spec, member_changes=tuple(others)))
 
@@ -155,7 +145,9 @@ def new_membership(
     return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, invited=invited, lock=lock))
 
 
-def updated_membership(membership: OrganizationUser, state: UserState, by: str, now: datetime) -> OrganizationUser:
+def updated_membership(
+    membership: OrganizationUser, state: UserState, by: Principal, now: datetime
+) -> OrganizationUser:
     metadata = changed_metadata(membership.metadata, _NAMELESS, by, now)
     return replace(membership, metadata=metadata, spec=replace(membership.spec, state=state))
 
@@ -189,12 +181,12 @@ def new_account(
 
 def updated_account(account: ServiceAccount, requested: MetadataWrite, by: Principal, now: datetime) -> ServiceAccount:
     """Return a service account with all writable fields replaced; its token stays."""
-    metadata = changed_metadata(account.metadata, requested, by.subject, now)
+    metadata = changed_metadata(account.metadata, requested, by, now)
     tags = replaced_tags(account.spec.tags, stored_tags(requested), by)
     return replace(account, metadata=metadata, spec=replace(account.spec, tags=tags))
 
 
-def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> ServiceAccount:
+def rotated(account: ServiceAccount, issued: Issued, by: Principal, now: datetime) -> ServiceAccount:
     """Return a service account with a new token; the old one is kept until it is revoked everywhere."""
     spec, replaced = account.spec, account.spec.replaced
     if spec.token_id and spec.expiry is not None:
@@ -236,15 +228,26 @@ def last_active(user: User) -> datetime | None:
 
 
 def read_user(membership: OrganizationUser, user: User, groups: Sequence[str], *, has_agreed: bool) -> UserRead:
-    """Return the response for a user of an organization. It has no name, and its tags are not shown."""
+    """Return the response for a user of an organization, named after its address. Its tags are not shown."""
     is_shown = has_agreed and membership.spec.state == "active"
-    labelled = replace(membership.metadata, labels={NAME: UNNAMED} | dict(membership.metadata.labels))
+    labelled = replace(
+        membership.metadata, labels=dict(membership.metadata.labels) | {NAME: _user_name(user.spec.subject)}
+    )
     return UserRead(
         metadata=read_organization_metadata(labelled),
         spec=UserSpecWire(subject=user.spec.subject, state=membership.spec.state, group_ids=tuple(groups)),
         # Any address can be added to an organization, which sees logins only of active members who have agreed.
         status=UserStatus(last_active=last_active(user) if is_shown else None),
     )
+
+
+_NO_LABEL = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_NAME = 63
+
+
+def _user_name(subject: str) -> str:
+    """Return the address of a user as a display name, which has no @: `ann-at-example.com`."""
+    return _NO_LABEL.sub("-", subject.replace("@", "-at-"))[:_MAX_NAME].strip("-_.") or UNNAMED
 
 
 def read_account(account: ServiceAccount, groups: Sequence[str], token: Secret | None = None) -> AccountRead:

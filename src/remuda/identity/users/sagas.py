@@ -1,7 +1,7 @@
 """Operations that create or update a user or a service account together with its groups.
 
-Deleting one is a single write, and not an operation: an unknown id in a group grants nothing, and a controller removes
-it.
+Deleting one is not an operation: the deletion itself is a single write, and an unknown id in a group, which grants
+nothing, is removed before the response (`remuda.identity.references`).
 """
 
 from collections.abc import Callable, Mapping
@@ -104,7 +104,9 @@ class UserPorts:
 
 async def _create_user(ports: UserPorts, work: Work[UserInput]) -> None:
     requested = work.input
-    user = rules.new_user(requested.member.subject, requested.tags, requested.requester.principal, creators=[work.id])
+    user = rules.new_user(
+        requested.member.subject, requested.tags, requested.requester.named(work.actor_name), creators=[work.id]
+    )
     await ensure_user(ports.store, user, work.id)
 
 
@@ -120,7 +122,7 @@ async def _create_membership(ports: UserPorts, work: Work[UserInput]) -> None:
         organization,
         requested.member.subject,
         requested.state,
-        requested.requester.principal,
+        requested.requester.named(work.actor_name),
         invited=requested.is_invitation,
         lock=OperationLock(operation=work.id),
     )
@@ -137,7 +139,7 @@ async def _update_membership(ports: UserPorts, work: Work[UserInput]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
-        updated = rules.updated_membership(found, requested.state, requested.requester.subject, now)
+        updated = rules.updated_membership(found, requested.state, requested.requester.named(work.actor_name), now)
         return _agreement(requested)(updated)
 
     membership = await lock_and_change(ports.store, OrganizationUser, requested.member.id, work.id, change)
@@ -160,7 +162,7 @@ async def _create_account(ports: UserPorts, work: Work[AccountInput]) -> None:
     organization = await store.get(Organization, requested.member.organization)
     issued = await ports.tokens.issue_for_account(requested.member.id, organization.name)
     lock = OperationLock(operation=work.id)
-    requester = requested.requester.principal
+    requester = requested.requester.named(work.actor_name)
     new = rules.new_account(requested.member.id, organization, requested.metadata, issued, requester, lock=lock)
     try:
         account = await store.create(new)
@@ -182,7 +184,7 @@ async def _update_account(ports: UserPorts, work: Work[AccountInput]) -> None:
     requested, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
-        return rules.updated_account(found, requested.metadata, requested.requester.principal, now)
+        return rules.updated_account(found, requested.metadata, requested.requester.named(work.actor_name), now)
 
     account = await lock_and_change(ports.store, ServiceAccount, requested.member.id, work.id, change)
     ports.results.accounts.put(work.id, account)

@@ -21,6 +21,7 @@ from remuda.identity.consent import is_agreed
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.names import permission
+from remuda.identity.references import OrganizationReferences
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.users import rules
 from remuda.identity.users.memberships import find_group, groups_of, was_done
@@ -79,6 +80,7 @@ class MemberOperations:
                 saga,
                 id=context.operation,
                 actor=context.principal.actor_name,
+                actor_name=context.principal.display_name,
                 input=msgspec.structs.replace(work, granted_roles=validated),
                 trace_id=context.trace_id,
                 log=context.audit(plural, member.id, organization=member.organization),
@@ -121,6 +123,7 @@ class Users:
     store: Store
     changes: MemberOperations
     results: UserResults
+    references: OrganizationReferences
 
     async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
         """Return the users of an organization, by subject. A membership without its user is skipped."""
@@ -158,10 +161,12 @@ class Users:
         return await self._response(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
-        """Delete a membership. It grants nothing from now on; a controller removes it from groups. The user remains."""
+        """Delete a membership, and remove it from groups. It grants nothing from now on. The user remains."""
         require_in_organization(context.principal, permission(USERS, "delete"), organization)
-        found = await self._membership(organization, user)
-        await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=audit_records(context, USERS, found))
+        async with self.references.member_deletion(context, organization, OrganizationUser, user):
+            found = await self._membership(organization, user)
+            log = audit_records(context, USERS, found)
+            await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=log)
 
     async def _response(self, work: UserInput, done: str | None) -> UserRead:
         """Return the user that an operation wrote; or, if it was done earlier, its present state."""
@@ -214,6 +219,7 @@ class Accounts:
     changes: MemberOperations
     tokens: Tokens
     results: UserResults
+    references: OrganizationReferences
 
     async def list(self, context: Context, organization: str) -> Sequence[AccountRead]:
         """Return the service accounts of an organization. One of them without the permission gets itself."""
@@ -261,10 +267,12 @@ class Accounts:
         return rules.read_account(found, await self._groups_of(found))
 
     async def delete(self, context: Context, organization: str, account: str) -> None:
-        """Delete a service account. Its token is rejected from now on; a controller removes it from groups."""
+        """Delete a service account, and remove it from groups. Its token is rejected from now on."""
         require_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
-        found = await self._account(organization, account)
-        await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=audit_records(context, ACCOUNTS, found))
+        async with self.references.member_deletion(context, organization, ServiceAccount, account):
+            found = await self._account(organization, account)
+            log = audit_records(context, ACCOUNTS, found)
+            await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=log)
 
     async def rotate(self, context: Context, organization: str, account: str) -> AccountRead:
         """Replace the token of a service account, and return the new one this once. The old one is rejected at once.
@@ -283,7 +291,7 @@ class Accounts:
 
         async def change() -> ServiceAccount:
             found = await self._account(organization, account)
-            changed = rules.rotated(found, issued, principal.subject, self.clock.now())
+            changed = rules.rotated(found, issued, principal, self.clock.now())
             return await self.store.update(changed, log=audit_records(context, ACCOUNTS, found))
 
         rotated = await retry_on_conflict(change)

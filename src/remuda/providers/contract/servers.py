@@ -75,6 +75,8 @@ class CloudServerSpec:
     user_data: bytes = b""
     has_tenancy_key: bool = False
     host: str = ""
+    rebuilds: int = 0
+    """Number of requested rebuilds that its first disk stands for; see `CloudServer.rebuilds`."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Owner of the server, for operators of the provider."""
 
@@ -89,6 +91,8 @@ class CloudServer:
     flavor: str
     image: str
     """Image that it was created from, or is being rebuilt to."""
+    rebuilds: int = 0
+    """Number that its create or its last rebuild was sent with: it tells whether a rebuild was accepted."""
     port: str
     version: str
     """Changes whenever anything about the server does."""
@@ -132,11 +136,14 @@ class CloudServers(Protocol):
     async def reboot_server(self, handle: Handle, *, hard: bool) -> None:
         """Reboot a running server, through its operating system or by a power cycle."""
 
-    async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
-        """Replace a server's root disk by another image: its port, addresses and id stay.
+    async def rebuild_server(
+        self, handle: Handle, image: str, user_data: bytes | None = None, rebuilds: int | None = None
+    ) -> None:
+        """Replace a server's root disk by that of an image, the same one or another: port, addresses and id stay.
 
-        The next boot is a first boot, with this user data, or with the previous one if it is None. A running server
-        runs again afterwards, and a stopped one is stopped.
+        The next boot is a first boot, with this user data and this number of rebuilds, or with the previous ones if
+        they are None; the number is stored in one write with the rebuild. A running server runs again afterwards, a
+        stopped one is stopped, and one that failed after it ran is running.
         """
 
     def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
@@ -146,8 +153,12 @@ class CloudServers(Protocol):
 class CloudConsoles(Protocol):
     """Capability of showing consoles."""
 
-    async def open_console(self, handle: Handle) -> str:
-        """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
+    async def open_console(self, handle: Handle, *, viewer: str = "") -> str:
+        """Return a temporary URL at which a browser shows the screen; WrongState if there is none.
+
+        `viewer` is for whom it is opened. A cloud whose screens this process shows closes them when that person is
+        suspended; others ignore it.
+        """
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
         """Return the last lines that a server wrote to its console."""

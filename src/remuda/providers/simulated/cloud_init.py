@@ -14,6 +14,7 @@ one user data, which may be hundreds of archives in archives, share one budget, 
 import base64
 import binascii
 import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from remuda.cloudinit.user_data import Part, parts
 _DEEPEST_YAML = 16
 _MAX_EVENTS = 4000
 _MAX_YAML = 128 * 1024
+_TAG_DIRECTIVE = re.compile("(?:^|[\n\r\x85\u2028\u2029])\ufeff?%TAG")
+"""Each directive is compared with all others, and each tag that uses one repeats its prefix."""
 
 
 class UnreadableConfig(Exception):  # noqa: N818  the name describes the document
@@ -81,6 +84,8 @@ def _read(document: bytes, budget: YamlBudget) -> Any:
         text = document.decode()
     except UnicodeDecodeError:
         raise UnreadableConfig("it is not UTF-8") from None
+    if _TAG_DIRECTIVE.search(text):
+        raise UnreadableConfig("it has a %TAG directive, which cloud-init has no use for")
     try:
         return _value(_events(text, budget), None, 0)
     except yaml.YAMLError:

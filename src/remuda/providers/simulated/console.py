@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remuda.kernel.encoding import to_base64url
-from remuda.kernel.errors import NotFound
+from remuda.kernel.errors import NotFound, Unsealable
+from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import CloudFlavor, CloudImage
 from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import CloudServerState
@@ -165,10 +166,20 @@ def _login(machine: Machine) -> Iterator[str]:
     yield f"{machine.applied.hostname or machine.hostname} login: "
 
 
-_TOKEN_BYTES = 24
+_TOKEN_BYTES, _VIEWER = 24, "console viewer"
 _VISIBLE: frozenset[CloudServerState] = frozenset({"building", "running", "stopping", "rebuilding"})
 _OFF: frozenset[CloudServerState] = frozenset({"stopped", "failed", "removing"})
 _KERNEL = "6.8.0-48-generic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSession:
+    """Right to see a screen, which a token gives."""
+
+    server: Handle
+    viewer: str
+    """Subject for whom it was opened."""
+    opened: datetime
 
 
 class SimConsoles:
@@ -188,9 +199,9 @@ class SimConsoles:
         self._states, self._images, self._ports, self._tenancies = states, images, ports, tenancies
         self._cloud_init = CloudInitEffectsCache()
 
-    async def open_console(self, handle: Handle) -> str:
+    async def open_console(self, handle: Handle, *, viewer: str = "") -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
-        return await self._gateway.write("open_console", lambda: self._open(handle))
+        return await self._gateway.write("open_console", lambda: self._open(handle, viewer))
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
         """Return the last lines that a server wrote to its console."""
@@ -198,22 +209,28 @@ class SimConsoles:
         shown = output if lines is None else output[max(0, len(output) - lines) :]
         return "".join(f"{line}\n" for line in shown)
 
-    def server_of_token(self, token: str, *, server: str | None = None) -> Handle:
-        """Return the server that a valid console token shows, or raise NotFound; `server` is the id in the URL."""
+    def session_of_token(self, token: str, *, server: str | None = None) -> ConsoleSession:
+        """Return the session of a valid console token, or raise NotFound; `server` is the id in the URL."""
         row = self._storage.row(
-            "SELECT tenancy, name, servers.id FROM consoles JOIN servers ON servers.id = consoles.server "
+            "SELECT tenancy, name, servers.id, until FROM consoles JOIN servers ON servers.id = consoles.server "
             "WHERE digest = ? AND until > ?",
             (_digest(token), self._storage.now()),
         )
         if row is None or server not in {None, row[2]}:
             raise NotFound("console", "of this address")
-        return Handle(*row[:2])
+        try:
+            viewer = self._sealer.open(token.partition(".")[2], context=_VIEWER).reveal()
+        except Unsealable:
+            raise NotFound("console", "of this address") from None
+        opened = as_datetime(row[3] - self._catalogue.times.console_s)
+        return ConsoleSession(server=Handle(*row[:2]), viewer=viewer, opened=opened)
 
-    def _open(self, handle: Handle) -> str:
+    def _open(self, handle: Handle, viewer: str) -> str:
         server = self._states.get(handle)
         if server.state not in _VISIBLE:
             raise WrongState("server", handle.name, state=server.state)
-        token = to_base64url(self._randomness.token_bytes(_TOKEN_BYTES))
+        secret = to_base64url(self._randomness.token_bytes(_TOKEN_BYTES))
+        token = f"{secret}.{self._sealer.seal(Secret(viewer), context=_VIEWER)}"
         now = self._storage.now()
         self._storage.run("DELETE FROM consoles WHERE until <= ?", (now,))
         self._storage.run(

@@ -109,6 +109,7 @@ CREATE TABLE servers (
     launched REAL,
     flavor TEXT NOT NULL,
     image TEXT NOT NULL,
+    rebuilds INTEGER NOT NULL DEFAULT 0,
     port TEXT NOT NULL,
     host TEXT NOT NULL,
     fault TEXT NOT NULL DEFAULT '',

@@ -63,7 +63,10 @@ def _reseal(storage: CloudDatabase, rows: list[tuple[int, str, bytes]], sealer: 
     for number, server, document in rows:
         resealed = encode_spec(decode_spec(document, server, sealer), server, sealer)
         if resealed != document:
-            storage.run("UPDATE servers SET document = ? WHERE number = ?", (resealed, number))
+            # Unless it has changed meanwhile: then the process that changed it has sealed it.
+            storage.run(
+                "UPDATE servers SET document = ? WHERE number = ? AND document = ?", (resealed, number, document)
+            )
             written += 1
     return written
 

@@ -76,12 +76,12 @@ Next = Literal["building", "running", "stopped", "gone"]
 """State that a server enters by time."""
 
 _RETAINED_BOOTS = 3
-_COLUMNS = "number, tenancy, name, version, id, state, created, launched, flavor, image, port, host, fault"
+_COLUMNS = "number, tenancy, name, version, id, state, created, launched, flavor, image, rebuilds, port, host, fault"
 _BY_HANDLE = f"SELECT {_COLUMNS} FROM servers WHERE tenancy = ? AND name = ?"  # noqa: S608  the columns are constants
 _DUE = "SELECT tenancy, name, next, due, boot_s FROM servers WHERE due <= ? ORDER BY due, number LIMIT ?"
 _INSERT = (
-    "INSERT INTO servers (tenancy, name, version, id, state, next, due, created, launched, flavor, image, port, host, "
-    "boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO servers (tenancy, name, version, id, state, next, due, created, launched, flavor, image, rebuilds, "
+    "port, host, boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _decode_boots = msgspec.msgpack.Decoder(tuple[Boot, ...]).decode
 
@@ -137,7 +137,7 @@ class ServerStateMachine:
             _INSERT,
             (
                 *(handle.tenancy, handle.name, str(version), id_, state, then, due, now),
-                *(now if state == "running" else None, spec.flavor, spec.image, spec.port, host),
+                *(now if state == "running" else None, spec.flavor, spec.image, spec.rebuilds, spec.port, host),
                 *(boot_s, encode(boots), encode_spec(spec, id_, sealer)),
             ),
         )
@@ -167,9 +167,11 @@ class ServerStateMachine:
         """Record that a server boots now; with a new disk, its earlier boots are dropped."""
         self._record_boot(handle, (self._storage.now(), takes_s), is_new=is_new)
 
-    def set_image(self, handle: Handle, image: str) -> None:
+    def set_image(self, handle: Handle, image: str, rebuilds: int) -> None:
+        """Change the image of a server that is being rebuilt, and the number that its rebuild was sent with."""
         self._storage.run(
-            "UPDATE servers SET image = ? WHERE tenancy = ? AND name = ?", (image, handle.tenancy, handle.name)
+            "UPDATE servers SET image = ?, rebuilds = ? WHERE tenancy = ? AND name = ?",
+            (image, rebuilds, handle.tenancy, handle.name),
         )
 
     def set_user_data(self, handle: Handle, user_data: bytes, sealer: Sealer) -> None:
@@ -245,13 +247,14 @@ def _initial_state(now: float, queue_s: float, boot_s: float) -> tuple[CloudServ
 
 
 def _server(row: tuple[Any, ...]) -> CloudServer:
-    _, tenancy, name, version, id_, state, created, launched, flavor, image, port, host, fault = row
+    _, tenancy, name, version, id_, state, created, launched, flavor, image, rebuilds, port, host, fault = row
     return CloudServer(
         handle=Handle(tenancy, name),
         id=id_,
         state=state,
         flavor=flavor,
         image=image,
+        rebuilds=rebuilds,
         port=port,
         version=version,
         created=as_datetime(created),

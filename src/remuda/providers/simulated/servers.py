@@ -53,9 +53,11 @@ class SimServers:
         # Both kinds of reboot look the same here: the console's earlier output is kept.
         await self._act("reboot_server", handle, {"running", "suspended"} if hard else {"running"}, self._start)
 
-    async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
-        """Replace a server's root disk by another image."""
-        await self._gateway.write("rebuild_server", lambda: self._rebuild(handle, image, user_data))
+    async def rebuild_server(
+        self, handle: Handle, image: str, user_data: bytes | None = None, rebuilds: int | None = None
+    ) -> None:
+        """Replace a server's root disk by that of an image."""
+        await self._gateway.write("rebuild_server", lambda: self._rebuild(handle, image, user_data, rebuilds))
 
     def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
         return self._gateway.pages(
@@ -115,7 +117,7 @@ class SimServers:
     def _stop(self, handle: Handle) -> None:
         self._states.transition(handle, "stopping", "stopped", takes_s=self._times.stop_s)
 
-    def _rebuild(self, handle: Handle, image: str, user_data: bytes | None) -> None:
+    def _rebuild(self, handle: Handle, image: str, user_data: bytes | None, rebuilds: int | None) -> None:
         server = self._states.get(handle)
         self._check_state(server, {"running", "stopped", "failed"})
         if server.launched is None:
@@ -125,7 +127,7 @@ class SimServers:
             _check_fit(flavor, found, is_pinned=True)
         last: Next = "stopped" if server.state == "stopped" else "running"
         self._states.transition(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
-        self._states.set_image(handle, image)
+        self._states.set_image(handle, image, server.rebuilds if rebuilds is None else rebuilds)
         if user_data is not None:
             self._states.set_user_data(handle, user_data, self._sealer)
         self._states.record_boot(handle, takes_s=self._times.rebuild_s, is_new=True)

@@ -20,7 +20,7 @@ class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _build(_: QuotaPorts, work: Work[NewAuthority]) -> SSHCertificateAuthority:
     new = work.input
-    return new_authority(new.authority, new.requested, new.requester.principal, operation=work.id)
+    return new_authority(new.authority, new.requested, new.requester.named(work.actor_name), operation=work.id)
 
 
 CREATE_AUTHORITY = create_saga(

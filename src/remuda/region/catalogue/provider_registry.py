@@ -88,7 +88,7 @@ class TtlCache(Generic[ValueT]):
         self._loading = None
 
     def _start_load(self, now: float) -> asyncio.Task[ValueT]:
-        if self._loading is None:
+        if self._loading is None or self._loading.done():  # its callback may not have run yet
             self._load_started = now
             self._loading = asyncio.create_task(self._refresh(), name="refresh of a TTL cache")
             self._loading.add_done_callback(self._end_load)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import NameQuery
 from remuda.region.catalogue import schema
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.names import REGION, REGION_OF_ORGANIZATION, REGIONS, REGIONS_OF_ORGANIZATION, RegionPath, permission
@@ -22,6 +23,7 @@ _VERSION_2: list[AnyRoute] = [
         name="list_regions",
         summary="List the regions that the caller may see",
         permission=permission("regions", "read"),
+        query_type=NameQuery,
         response_type=list[RegionRead],
         calls=Catalogue.regions,
     ),
@@ -51,6 +53,7 @@ _VERSION_2: list[AnyRoute] = [
         summary="List the external networks of a region",
         permission=permission("externalnetworks", "read"),
         path_type=RegionPath,
+        query_type=NameQuery,
         response_type=list[schema.ExternalNetworkRead],
         calls=Catalogue.external_networks,
     ),
@@ -63,6 +66,7 @@ _VERSION_1: list[AnyRoute] = [
         summary="List the regions that the caller may see",
         permission=permission("regions", "read"),
         path_type=OrganizationPath,
+        query_type=NameQuery,
         response_type=list[RegionRead],
         calls=Catalogue.regions,
     ),
@@ -83,6 +87,7 @@ _VERSION_1: list[AnyRoute] = [
         description=_PINNED,
         permission=permission("flavors", "read"),
         path_type=OrganizationRegionPath,
+        query_type=NameQuery,
         response_type=list[FlavorRead],
         max_age_s=DAY_S,
         calls=Catalogue.flavors_in,
@@ -93,6 +98,7 @@ _VERSION_1: list[AnyRoute] = [
         summary="List the external networks of a region",
         permission=permission("externalnetworks", "read"),
         path_type=OrganizationRegionPath,
+        query_type=NameQuery,
         response_type=list[schema.ExternalNetworkRead],
         max_age_s=DAY_S,
         calls=Catalogue.external_networks,

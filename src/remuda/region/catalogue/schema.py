@@ -4,13 +4,13 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.schema import Parameters, Wire
+from remuda.http.schema import NameQuery, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import ProviderType
 from remuda.resources.schema import MetadataRead, RegionFeatures
 
 
-class FlavorQuery(Parameters, frozen=True):
+class FlavorQuery(NameQuery, frozen=True):
     """Query of a list of flavors."""
 
     fresh: Annotated[
@@ -22,13 +22,15 @@ class KubernetesWire(Wire, frozen=True):
     """Access to the cluster of a region."""
 
     kubeconfig: Annotated[Secret, msgspec.Meta(description="In base64url, without padding.")]
-    domain_name: str = ""
+    domain_name: Annotated[
+        str, msgspec.Meta(description="Domain below which the cluster's services are reachable.")
+    ] = ""
 
 
 class RegionDetailSpecWire(Wire, frozen=True):
     """Type, features and cluster of a region."""
 
-    type: ProviderType
+    type: Annotated[ProviderType, msgspec.Meta(description="Type of the provider.")]
     features: RegionFeatures
     kubernetes: KubernetesWire | None = None
 
@@ -43,5 +45,5 @@ class RegionDetailRead(Wire, frozen=True):
 class ExternalNetworkRead(Wire, frozen=True):
     """A network outside the region, from which public addresses come."""
 
-    id: str
-    name: str
+    id: Annotated[str, msgspec.Meta(description="Id at the provider.")]
+    name: Annotated[str, msgspec.Meta(description="Name at the provider.")]

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from remuda.access.checks import require_in_organization, require_somewhere
 from remuda.access.principal import Context
 from remuda.region.catalogue.provider_registry import ProviderRegistry
-from remuda.region.catalogue.rules import read_detail, read_external_network, read_flavor, read_region, usable_flavors
+from remuda.region.catalogue.rules import (
+    read_detail,
+    read_external_network,
+    read_flavor,
+    read_flavor_with_free,
+    read_region,
+    usable_flavors,
+)
 from remuda.region.catalogue.schema import ExternalNetworkRead, RegionDetailRead
 from remuda.region.names import permission
 from remuda.resources.schema import FlavorRead, RegionRead
@@ -42,7 +49,7 @@ class Catalogue:
         _allow(context, "flavors", None)
         cloud = await self.providers.get_visible(context.principal, region)
         found = await (cloud.uncached_flavors() if fresh else cloud.flavors())
-        return [read_flavor(each, with_free=True) for each in usable_flavors(found, context.principal)]
+        return [read_flavor_with_free(each) for each in usable_flavors(found, context.principal)]
 
     async def flavors_in(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
         """Return the flavors of a region that the caller can use, the smallest first, without their free capacity."""

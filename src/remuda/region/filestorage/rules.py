@@ -157,9 +157,7 @@ def changed_storage(
         nfs=_stored_nfs(spec),
         tags=updated_tags(before.tags, requested.metadata, by),
     )
-    return replace(
-        storage, metadata=changed_metadata(storage.metadata, requested.metadata, by.subject, now), spec=changed
-    )
+    return replace(storage, metadata=changed_metadata(storage.metadata, requested.metadata, by, now), spec=changed)
 
 
 def has_default_protection(storage: FileStorage) -> bool:

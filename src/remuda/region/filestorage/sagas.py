@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.access.principal import Requester
+from remuda.access.principal import Principal, Requester
 from remuda.operations.saga import Work
 from remuda.quota.sagas import QuotaPorts, QuotaUpdate, create_saga, update_saga
 from remuda.region.filestorage import rules
@@ -22,7 +22,9 @@ class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _build(_: QuotaPorts, work: Work[NewStorage]) -> FileStorage:
     new = work.input
-    return rules.new_storage(new.storage, new.requested, new.attachments, new.requester.principal, operation=work.id)
+    return rules.new_storage(
+        new.storage, new.requested, new.attachments, new.requester.named(work.actor_name), operation=work.id
+    )
 
 
 CREATE_STORAGE = create_saga(
@@ -50,11 +52,9 @@ class ChangedStorage(QuotaUpdate[FileStorageSpec, Resized], frozen=True, kw_only
     """The input: an update that resizes file storage."""
 
 
-def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:
+def _changed(storage: FileStorage, change: ChangedStorage, by: Principal) -> FileStorage:
     requested = change.requested
-    return rules.changed_storage(
-        storage, requested.update, requested.attachments, change.requester.principal, change.requested_at
-    )
+    return rules.changed_storage(storage, requested.update, requested.attachments, by, change.requested_at)
 
 
 UPDATE_STORAGE = update_saga(

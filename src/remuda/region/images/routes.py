@@ -1,6 +1,7 @@
 """Routes of images. Images are created and deleted below their organization, as in version 1 of the API."""
 
 from remuda.http.routes import AnyRoute, Route
+from remuda.http.schema import NameQuery
 from remuda.region.images import schema
 from remuda.region.images.service import Images
 from remuda.region.names import REGION, REGION_OF_ORGANIZATION, RegionPath, permission
@@ -33,6 +34,7 @@ ROUTES: list[AnyRoute] = [
         scope="organization",
         permission=permission("images", "read"),
         path_type=OrganizationRegionPath,
+        query_type=NameQuery,
         response_type=list[ImageRead],
         max_age_s=DAY_S,
         service=Images,

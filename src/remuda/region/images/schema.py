@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.http.schema import Id, Parameters, Wire
+from remuda.http.schema import Id, NameQuery, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import Architecture, ImageState, Virtualization
 from remuda.resources.schema import ImageGpuWire, ImageOsWire, MetadataWrite, OrganizationRegionPath, SoftwareVersions
@@ -21,12 +21,23 @@ class ImageCreateSpec(Wire, frozen=True, kw_only=True):
         msgspec.Meta(
             description="URL of a raw disk with a master boot record, on a public server. It is never returned.",
             extra_json_schema={"format": "uri"},
+            examples=["https://images.example.com/ubuntu-24.04.raw"],
         ),
     ]
-    architecture: Architecture
-    virtualization: Virtualization
+    architecture: Annotated[
+        Architecture,
+        msgspec.Meta(description="Architecture of the CPU that the image is built for.", examples=["x86_64"]),
+    ]
+    virtualization: Annotated[
+        Virtualization, msgspec.Meta(description="Kind of server that the image can run on.", examples=["virtualized"])
+    ]
     os: ImageOsWire
-    software_versions: SoftwareVersions = msgspec.field(default_factory=dict)
+    software_versions: Annotated[
+        SoftwareVersions,
+        msgspec.Meta(
+            description="Versions of the software on the image, by its name.", examples=[{"kubernetes": "v1.33.2"}]
+        ),
+    ] = msgspec.field(default_factory=dict)
     gpu: ImageGpuWire | None = None
 
 
@@ -37,18 +48,18 @@ class ImageCreate(Wire, frozen=True):
     spec: ImageCreateSpec
 
 
-class SnapshotCreateSpec(Wire, frozen=True):
+class ServerSnapshotCreateSpec(Wire, frozen=True):
     """Spec of a snapshot: it has no fields, since a snapshot is like its server."""
 
 
-class SnapshotCreate(Wire, frozen=True):
+class ServerSnapshotCreate(Wire, frozen=True):
     """A snapshot to create. Tags that belong to services are dropped."""
 
     metadata: MetadataWrite
-    spec: SnapshotCreateSpec
+    spec: ServerSnapshotCreateSpec
 
 
-class ImageQuery(Parameters, frozen=True, rename={"organizations": "organizationID"}):
+class ImageQuery(NameQuery, frozen=True, rename={"organizations": "organizationID"}):
     """Query of a list of images; without an organization, of those without an owner."""
 
     organizations: Annotated[
@@ -68,4 +79,4 @@ class ImageQuery(Parameters, frozen=True, rename={"organizations": "organization
 class ImagePath(OrganizationRegionPath, frozen=True, rename={"image": "imageID"}):
     """An image of an organization in a region."""
 
-    image: Id
+    image: Annotated[Id, msgspec.Meta(description="Id of the image.")]

@@ -104,25 +104,15 @@ class ImageFetcher:
         """
         headers = {"Range": f"bytes=0-{_SECTOR - 1}"}
         deadline = asyncio.get_running_loop().time() + self.limits.header_s
-        async with self._slot(organization, deadline):
-            total_s = deadline - asyncio.get_running_loop().time()
-            try:
+        try:
+            async with self.slots.acquire(organization, deadline=deadline):
+                total_s = deadline - asyncio.get_running_loop().time()
                 async with self.source.open(url, headers, total_s=total_s, client=organization) as response:
                     return await self._read_header(response)
-            except FetchFailed as error:
-                raise Invalid(_FIELD, _UNREADABLE) from error
-
-    @asynccontextmanager
-    async def _slot(self, organization: str, deadline: float) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self.slots.take(organization)
+        except FetchFailed as error:
+            raise Invalid(_FIELD, _UNREADABLE) from error
         except TimeoutError:
             raise Unavailable(_BUSY) from None
-        try:
-            yield
-        finally:
-            self.slots.release(organization)
 
     async def _read_header(self, response: OpenResponse) -> ImageHeader:
         _check_status(response)

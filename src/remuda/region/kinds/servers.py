@@ -78,6 +78,8 @@ class Rebuild(StoredStruct, frozen=True):
 
     target_image_id: str = msgspec.field(name="targetImageID")
     state: RebuildState
+    number: int = 0
+    """Number of requested rebuilds that it carries out."""
 
 
 class ReplacementStatus(StoredStruct, frozen=True):
@@ -98,6 +100,7 @@ class LastAppliedSpec(StoredStruct, frozen=True):
 
     flavor_id: str = msgspec.field(name="flavorID")
     image_id: str = msgspec.field(name="imageID")
+    rebuilds: int = 0
     ssh_certificate_authority_id: str = msgspec.field(default="", name="sshCertificateAuthorityID")
     ssh_injection: SshInjection | None = None
 
@@ -148,6 +151,8 @@ class ServerSpec(StoredStruct, frozen=True):
     flavor_id: str = msgspec.field(name="flavorID")
     """Changed by a replacement only."""
     image: ServerImage
+    rebuilds: int = 0
+    """Number of rebuilds that were requested. It only increases, and each increase rebuilds the server once."""
     networks: tuple[ServerNetwork, ...] = ()
     """One, except in servers of version 1 of the API."""
     security_groups: tuple[ServerGroup, ...] = ()
@@ -199,6 +204,8 @@ class ServerStatus(LifecycleStatus, frozen=True):
     """Id at the provider; empty until it was observed there."""
     applied_image_id: str = ""
     """Image that was last applied; if another one is desired, the server is rebuilt."""
+    applied_rebuilds: int = 0
+    """Number of requested rebuilds that its disk stands for; if more are requested, the server is rebuilt."""
     image_id: str = ""
     """Image that the provider reports; a difference from the desired one is drift."""
     flavor_id: str = ""

@@ -72,7 +72,7 @@ def changed_balancer(balancer: LoadBalancer, requested: BalancerUpdate, by: Prin
         public_ip=bool(requested.spec.public_ip),
         tags=updated_tags(balancer.spec.tags, requested.metadata, by),
     )
-    metadata = changed_metadata(balancer.metadata, requested.metadata, by.subject, now)
+    metadata = changed_metadata(balancer.metadata, requested.metadata, by, now)
     return replace(balancer, metadata=metadata, spec=spec)
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.access.principal import Requester
+from remuda.access.principal import Principal, Requester
 from remuda.operations.saga import Work
 from remuda.quota.ports import Charge, ProjectRef
 from remuda.quota.sagas import QuotaPorts, QuotaUpdate, create_saga, update_saga
@@ -29,7 +29,9 @@ def _charge(work: Work[NewBalancer], payer: ProjectRef) -> Charge:
 async def _build(ports: QuotaPorts, work: Work[NewBalancer]) -> LoadBalancer:
     new = work.input
     network = await ports.store.get(Network, new.requested.spec.network_id)
-    return rules.new_balancer(new.balancer, new.requested, network, new.requester.principal, operation=work.id)
+    return rules.new_balancer(
+        new.balancer, new.requested, network, new.requester.named(work.actor_name), operation=work.id
+    )
 
 
 CREATE_BALANCER = create_saga(
@@ -47,8 +49,8 @@ class ChangedBalancer(QuotaUpdate[LoadBalancerSpec, BalancerUpdate], frozen=True
     """The input: an update that adds or removes the public address of a load balancer."""
 
 
-def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:
-    return rules.changed_balancer(balancer, change.requested, change.requester.principal, change.requested_at)
+def _changed(balancer: LoadBalancer, change: ChangedBalancer, by: Principal) -> LoadBalancer:
+    return rules.changed_balancer(balancer, change.requested, by, change.requested_at)
 
 
 UPDATE_BALANCER = update_saga(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from ipaddress import IPv4Network
 
 from msgspec.structs import replace
@@ -143,11 +144,11 @@ def changed_network(network: Network, requested: NetworkUpdate, by: Principal, n
         routes=_stored_routes(requested.spec),
         tags=updated_tags(network.spec.tags, requested.metadata, by),
     )
-    return replace(network, metadata=changed_metadata(network.metadata, requested.metadata, by.subject, now), spec=spec)
+    return replace(network, metadata=changed_metadata(network.metadata, requested.metadata, by, now), spec=spec)
 
 
 def plan_of(network: Network) -> plan.AddressPlan:
-    return _plan(IPv4Network(network.spec.prefix), network.spec.reservations)
+    return _plan(network.spec.prefix, network.spec.reservations)
 
 
 def tenancy_of(identity: Metadata) -> str:
@@ -158,11 +159,12 @@ def network_handle(network: Network, identity: Identity) -> Handle:
     return Handle(tenancy_of(identity.metadata), network_name(network.name, network.uid))
 
 
-def _plan(prefix: IPv4Network, reservations: PrefixReservations | None) -> plan.AddressPlan:
+@lru_cache(maxsize=1024)
+def _plan(prefix: str, reservations: PrefixReservations | None) -> plan.AddressPlan:
     if reservations is None:
-        return plan.address_plan(prefix)
+        return plan.address_plan(IPv4Network(prefix))
     requested = plan.ReservedLengths(reservations.prefix_length, reservations.provider_reserved_prefix_length)
-    return plan.address_plan(prefix, requested)
+    return plan.address_plan(IPv4Network(prefix), requested)
 
 
 def _scope_labels(requested: NetworkCreateSpec) -> dict[str, str]:

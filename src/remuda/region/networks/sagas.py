@@ -37,7 +37,9 @@ def _charge(work: Work[NewNetwork], payer: ProjectRef) -> Charge:
 async def _create_identity(ports: QuotaPorts, work: Work[NewNetwork]) -> None:
     new = work.input
     with suppress(AlreadyExists):  # this operation, after which it is named, created it before
-        await ports.store.create(rules.new_identity(work.id, new.requested.spec, new.provider, new.requester.principal))
+        await ports.store.create(
+            rules.new_identity(work.id, new.requested.spec, new.provider, new.requester.named(work.actor_name))
+        )
 
 
 async def _roll_back_identity(ports: QuotaPorts, work: Work[NewNetwork]) -> None:
@@ -49,7 +51,9 @@ async def _build(ports: QuotaPorts, work: Work[NewNetwork]) -> Network:
     if identity is None:
         raise Unavailable("Creating the network took too long and was rolled back: try again.")
     new = work.input
-    return rules.new_network(new.network, new.requested, identity, new.requester.principal, operation=work.id)
+    return rules.new_network(
+        new.network, new.requested, identity, new.requester.named(work.actor_name), operation=work.id
+    )
 
 
 CREATE_NETWORK = create_saga(

@@ -25,7 +25,7 @@ from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableKin
 from remuda.region.securitygroups.rules import group_handle
 from remuda.region.servers.provider_spec import port_handle, replacement_number, server_handle
 from remuda.region.servers.rules import new_server, server_id
-from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
+from remuda.region.servers.schema import ServerCreate, ServerCreateSpec, ServerNetworkingWire
 from remuda.resources.conventions import REGION, region_of
 from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Resource, ResourceT
@@ -133,7 +133,8 @@ def adopted_server(lost: LostServer, name: str, groups: Iterable[str], by: Princ
         network_id=lost.network.name,
         flavor_id=lost.found.flavor,
         image_id=lost.found.image,
-        networking=NetworkingWire(
+        rebuilds=lost.found.rebuilds,
+        networking=ServerNetworkingWire(
             security_groups=tuple(groups), public_ip=port.is_public, allowed_source_addresses=port.sources
         ),
         ssh_injection="none",

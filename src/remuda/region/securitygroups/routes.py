@@ -19,8 +19,8 @@ ROUTES = crud(
     permission=partial(permission, "securitygroups:v2"),
     view=rules.GROUP_VIEW,
     query=NetworkedQuery,
-    create=schema.GroupCreate,
-    update=schema.GroupUpdate,
+    create=schema.SecurityGroupCreate,
+    update=schema.SecurityGroupUpdate,
     read=schema.SecurityGroupRead,
     descriptions={
         "create": "The network cannot be changed later. Traffic that no rule allows is dropped.",

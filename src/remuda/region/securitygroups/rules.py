@@ -18,12 +18,12 @@ from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
 from remuda.region.networks.rules import child_metadata, tenancy_of
 from remuda.region.securitygroups.schema import (
-    GroupCreate,
-    GroupStatusRead,
-    GroupUpdate,
     RuleWire,
+    SecurityGroupCreate,
     SecurityGroupRead,
     SecurityGroupSpecWire,
+    SecurityGroupStatusRead,
+    SecurityGroupUpdate,
 )
 from remuda.resources.conventions import network_of, region_of
 from remuda.resources.ipv4 import parse_prefix
@@ -33,7 +33,7 @@ _ANYWHERE = "0.0.0.0/0"
 _PORT_PROTOCOLS = frozenset({"tcp", "udp"})
 
 
-def new_group(group: str, requested: GroupCreate, network: Network, by: Principal) -> SecurityGroup:
+def new_group(group: str, requested: SecurityGroupCreate, network: Network, by: Principal) -> SecurityGroup:
     """Return the object of a new security group in the project and region of its network, or raise an error."""
     rules = _stored_rules(requested.spec)
     return SecurityGroup(
@@ -42,13 +42,13 @@ def new_group(group: str, requested: GroupCreate, network: Network, by: Principa
     )
 
 
-def changed_group(group: SecurityGroup, requested: GroupUpdate, by: Principal, now: datetime) -> SecurityGroup:
+def changed_group(group: SecurityGroup, requested: SecurityGroupUpdate, by: Principal, now: datetime) -> SecurityGroup:
     """Return a security group with its writable fields replaced, or raise an error."""
     rules = _stored_rules(requested.spec)
     tags = updated_tags(group.spec.tags, requested.metadata, by)
     return replace(
         group,
-        metadata=changed_metadata(group.metadata, requested.metadata, by.subject, now),
+        metadata=changed_metadata(group.metadata, requested.metadata, by, now),
         spec=replace(group.spec, rules=rules, tags=tags),
     )
 
@@ -108,9 +108,9 @@ def _ports(rule: Rule) -> tuple[int | None, int | None]:
     return rule.port.number, rule.port.number
 
 
-def writable_group(group: SecurityGroup) -> GroupUpdate:
+def writable_group(group: SecurityGroup) -> SecurityGroupUpdate:
     spec = group.spec
-    return GroupUpdate(
+    return SecurityGroupUpdate(
         metadata=writable_metadata(group.metadata, spec.tags),
         spec=SecurityGroupSpecWire(rules=tuple(_wire_rule(rule) for rule in spec.rules)),
     )
@@ -131,7 +131,7 @@ def read_group(group: SecurityGroup) -> SecurityGroupRead:
     return SecurityGroupRead(
         metadata=read_project_metadata(group.metadata, group.spec.tags, group.status.conditions),
         spec=writable_group(group).spec,
-        status=GroupStatusRead(region_id=region_of(group), network_id=network_of(group)),
+        status=SecurityGroupStatusRead(region_id=region_of(group), network_id=network_of(group)),
     )
 
 

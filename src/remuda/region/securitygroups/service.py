@@ -9,7 +9,7 @@ from remuda.region.catalogue.provider_registry import ProviderRegistry, require
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import rules
-from remuda.region.securitygroups.schema import GroupCreate, GroupUpdate, SecurityGroupRead
+from remuda.region.securitygroups.schema import SecurityGroupCreate, SecurityGroupRead, SecurityGroupUpdate
 from remuda.resources.conventions import network_of, region_of
 from remuda.resources.service import ProjectResourceService
 
@@ -25,7 +25,7 @@ class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
     providers: ProviderRegistry
     networks: Networks
 
-    async def create(self, context: Context, body: GroupCreate) -> SecurityGroup:
+    async def create(self, context: Context, body: SecurityGroupCreate) -> SecurityGroup:
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
         self.networks.reject_if_deleting(network)
@@ -34,7 +34,7 @@ class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
             context, rules.new_group(context.operation, body, network, payer_for(context, network))
         )
 
-    async def update(self, context: Context, group: str, body: GroupUpdate) -> SecurityGroup:
+    async def update(self, context: Context, group: str, body: SecurityGroupUpdate) -> SecurityGroup:
 
         async def changed(found: SecurityGroup) -> SecurityGroup:
             return rules.changed_group(found, body, context.principal, self.clock.now())

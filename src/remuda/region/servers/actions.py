@@ -18,13 +18,13 @@ from remuda.providers.contract.servers import CloudServers, CloudServerState
 from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, require
 from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import read_image, snapshot_of
-from remuda.region.images.schema import SnapshotCreate
+from remuda.region.images.schema import ServerSnapshotCreate
 from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
 from remuda.region.names import permission
 from remuda.region.servers.provider_spec import server_handle
-from remuda.region.servers.schema import ConsoleOutputRead, ConsoleSessionRead, SshKeyRead
+from remuda.region.servers.schema import ServerConsoleOutputRead, ServerConsoleSessionRead, ServerSshKeyRead
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.resources.conventions import identity_of, organization_of, region_of
@@ -66,7 +66,7 @@ class ServerActions:
     async def hard_reboot(self, context: Context, server: str) -> None:
         await self._reboot(context, server, is_hard=True)
 
-    async def snapshot(self, context: Context, server: str, body: SnapshotCreate) -> ImageRead:
+    async def snapshot(self, context: Context, server: str, body: ServerSnapshotCreate) -> ImageRead:
         """Create an image of a server's disk for its organization, described by the image of the server.
 
         Its id is that of the operation, so a repeated request creates no second one.
@@ -92,30 +92,30 @@ class ServerActions:
             cloud.invalidate_images()
         return read_image(created)
 
-    async def open_console(self, context: Context, server: str) -> ConsoleSessionRead:
+    async def open_console(self, context: Context, server: str) -> ServerConsoleSessionRead:
         """Return the address at which a browser shows a server's screen."""
         _, cloud, handle = await self._target(context, server)
-        opening = require(cloud.provider.consoles).open_console(handle)
-        return ConsoleSessionRead(
+        opening = require(cloud.provider.consoles).open_console(handle, viewer=context.principal.actor_name)
+        return ServerConsoleSessionRead(
             url=await map_server_errors(opening, "server cannot be accessed in its current state")
         )
 
-    async def console_output(self, context: Context, server: str, *, length: int | None) -> ConsoleOutputRead:
+    async def console_output(self, context: Context, server: str, *, length: int | None) -> ServerConsoleOutputRead:
         """Return the last lines that a server wrote to its console."""
         found = await self.servers.get(context, server)
         cloud, handle = await self._locate(found)
         reading = require(cloud.provider.consoles).console_output(handle, lines=length)
         contents = await map_server_errors(reading, "server console output cannot be retrieved in its current state")
-        return ConsoleOutputRead(contents=contents)
+        return ServerConsoleOutputRead(contents=contents)
 
-    async def ssh_key(self, context: Context, server: str) -> SshKeyRead:
+    async def ssh_key(self, context: Context, server: str) -> ServerSshKeyRead:
         found = await self.servers.get_authorized(context, "update", server)
         if found.spec.ssh_injection != "identityKeypair":
             raise NotFound("SSH key of the server", server)
         record = await self.store.get(OpenstackIdentity, identity_of(found))
         if record.spec.ssh_private_key is None:
             raise NotFound("SSH key of the server", server)
-        return SshKeyRead(private_key=record.spec.ssh_private_key)
+        return ServerSshKeyRead(private_key=record.spec.ssh_private_key)
 
     async def _reboot(self, context: Context, server: str, *, is_hard: bool) -> None:
         found, cloud, handle = await self._target(context, server)

@@ -2,8 +2,9 @@
 
 A server gets an address, a port with that address, and a server at the provider behind that port. A replacement keeps
 the port: its number is stored first, then the old server is deleted, and the new one is created behind the same port.
-Another image than the last applied one is a rebuild. Changes at the provider without a request are reported and left
-alone. A server that does not start is deleted and created again, up to a limit; then it waits for an operator.
+Another image than the last applied one, or more requested rebuilds, is a rebuild. Changes at the provider without a
+request are reported and left alone. A server that does not start is deleted and created again, up to a limit; then it
+waits for an operator.
 """
 
 import dataclasses
@@ -259,6 +260,7 @@ class ServerController:
         updated = with_status(
             with_recreation_counted(updated, server, replacement),
             applied_image_id=desired.image,
+            applied_rebuilds=desired.rebuilds,
             rebuild=None,
             replacement=completed_replacement(replacement),
             provider_create_retrying=False,
@@ -291,13 +293,14 @@ class ServerController:
     ) -> Outcome[Server]:
         updated = observed(server, found, port, self.clock.now())
         replacement = updated.status.replacement
-        applied = server.status.applied_image_id
+        applied, rebuilds = server.status.applied_image_id, server.status.applied_rebuilds
         is_another = found.id != server.status.provider_id
         if replacement.completed < replacement.started or not applied or is_another:  # its create was not stored
-            applied, updated = found.image, with_status(updated, rebuild=None)
+            applied, rebuilds, updated = found.image, found.rebuilds, with_status(updated, rebuild=None)
         updated = with_status(
             with_recreation_counted(updated, server, replacement),
             applied_image_id=applied,
+            applied_rebuilds=rebuilds,
             replacement=completed_replacement(replacement),
         )
         if is_another:  # the server that failed is gone
@@ -307,7 +310,8 @@ class ServerController:
             return await retry_create(updated, found, servers, context, attempts=self.create_attempts)
         if found.launched is not None:
             updated = with_status(updated, provider_create_failures=0, provider_create_retrying=False)
-        if applied != server.spec.image.id or updated.status.rebuild is not None:
+        is_due = applied != server.spec.image.id or rebuilds < server.spec.rebuilds
+        if is_due or updated.status.rebuild is not None:
             user_data = await self._user_data(server)
             return await rebuild(updated, found, dependencies.cloud, context, user_data=user_data)
         result = settled_result(found) or Requeue(dependencies.cloud.wait_s, message=f"the server is {found.state}")

@@ -148,6 +148,7 @@ def desired_server(server: Server, identity: Identity, user_data: bytes, replace
         hostname=server.metadata.labels[NAME],
         flavor=spec.flavor_id,
         image=spec.image.id,
+        rebuilds=spec.rebuilds,
         port=port_name(server.name, server.cloud_uid),
         user_data=user_data,
         has_tenancy_key=spec.ssh_injection == "identityKeypair",

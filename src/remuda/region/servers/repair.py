@@ -1,6 +1,8 @@
-"""Repair of a server that exists at the provider: retry of a failed create, and rebuild with another image.
+"""Repair of a server that exists at the provider: retry of a failed create, and rebuild from an image.
 
-Each step is stored before the provider is called, so that the controller continues from there after a crash.
+Each step is stored before the provider is called, so that the controller continues from there after a crash. A rebuild
+is sent with the number of requested rebuilds, which the provider reports with the image: the two tell whether it was
+accepted, also if the image is the same as before.
 """
 
 from msgspec.structs import replace
@@ -47,26 +49,29 @@ async def rebuild(
     server: Server, found: CloudServer, cloud: RegionProvider, context: ReconcileContext, *, user_data: bytes
 ) -> Outcome[Server]:
     """Rebuild a server with the desired image and this user data, step by step."""
-    target, marker = server.spec.image.id, server.status.rebuild
-    if marker is None or marker.target_image_id != target:
+    desired, marker = Rebuild(server.spec.image.id, "Initiated", server.spec.rebuilds), server.status.rebuild
+    if marker is None or replace(marker, state="Initiated") != desired:
         if found.state == "rebuilding":
             return Outcome(Requeue(cloud.wait_s, message="another rebuild is still running"), server)
-        initiated = with_status(server, rebuild=Rebuild(target_image_id=target, state="Initiated"))
-        return Outcome(Requeue(0, message=_REBUILDING), initiated)
+        return Outcome(Requeue(0, message=_REBUILDING), with_status(server, rebuild=desired))
     if marker.state == "Initiated":
-        return await _start_rebuild(server, found, cloud, context, user_data)
+        return await _start_rebuild(server, marker, found, cloud, context, user_data)
     return _check_rebuild(server, marker, found, cloud, context)
 
 
 async def _start_rebuild(
-    server: Server, found: CloudServer, cloud: RegionProvider, context: ReconcileContext, user_data: bytes
+    server: Server,
+    initiated: Rebuild,
+    found: CloudServer,
+    cloud: RegionProvider,
+    context: ReconcileContext,
+    user_data: bytes,
 ) -> Outcome[Server]:
-    target = server.spec.image.id
-    marker = Rebuild(target_image_id=target, state="Rebuilding")
-    if found.image == target and found.state != "failed":  # it was started, and that was not stored
+    target, marker = initiated.target_image_id, replace(initiated, state="Rebuilding")
+    if _is_accepted(marker, found) and found.state != "failed":  # it was started, and that was not stored
         return _check_rebuild(with_status(server, rebuild=marker), marker, found, cloud, context)
     try:
-        await require(cloud.provider.servers).rebuild_server(found.handle, target, user_data)
+        await require(cloud.provider.servers).rebuild_server(found.handle, target, user_data, marker.number)
     except WrongState:
         return Outcome(Requeue(RECHECK_S, message="the server cannot be rebuilt in its current state"), server)
     except NotFound:  # it has just disappeared, or the read was stale
@@ -76,23 +81,28 @@ async def _start_rebuild(
     return Outcome(Requeue(cloud.wait_s, message=_REBUILDING), started, [event])
 
 
+def _is_accepted(marker: Rebuild, found: CloudServer) -> bool:
+    """Return whether the provider reports the image and the number that a rebuild was sent with."""
+    return (found.image, found.rebuilds) == (marker.target_image_id, marker.number)
+
+
 def _check_rebuild(
     server: Server, marker: Rebuild, found: CloudServer, cloud: RegionProvider, context: ReconcileContext
 ) -> Outcome[Server]:
     """Check the result of a rebuild; confirm a failure by a second read, since the first one may be stale."""
-    target, key = marker.target_image_id, (found.handle, marker.target_image_id)
+    target, key = marker.target_image_id, (found.handle, marker.target_image_id, marker.number)
     if marker.state == "Rebuilding" and found.state not in _IDLE:
         cloud.absence.clear(key)
         return Outcome(Requeue(cloud.wait_s, message=_REBUILDING), server)
-    if found.state != "failed" and found.image == target:
+    if found.state != "failed" and _is_accepted(marker, found):
         cloud.absence.clear(key)
-        done = with_status(server, rebuild=None, applied_image_id=target)
+        done = with_status(server, rebuild=None, applied_image_id=target, applied_rebuilds=marker.number)
         return Outcome(Done(), done, [context.event(server, "Rebuilt", image=target)])
     if marker.state != "Failed" and not cloud.absence.record_missing(key):
         return Outcome(Requeue(cloud.absence.delay_s, message="confirming that the rebuild failed"), server)
     cloud.absence.clear(key)
     failed = with_status(server, rebuild=replace(marker, state="Failed"))
-    return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)
+    return Outcome(Blocked("Errored", "the rebuild failed: rebuild it again or select another image"), failed)
 
 
 def settled_result(found: CloudServer) -> Done | None:

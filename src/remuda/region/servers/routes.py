@@ -5,7 +5,7 @@ from functools import partial
 
 from remuda.http.crud import crud
 from remuda.http.routes import AnyRoute, Route
-from remuda.region.images.schema import SnapshotCreate
+from remuda.region.images.schema import ServerSnapshotCreate
 from remuda.region.names import permission
 from remuda.region.servers import rules, schema
 from remuda.region.servers.actions import ServerActions
@@ -83,7 +83,7 @@ ROUTES: list[AnyRoute] = [
         description="The image belongs to the server's organization, in which the caller needs permission to create "
         "images.",
         permission=permission("servers", "read"),
-        body_type=SnapshotCreate,
+        body_type=ServerSnapshotCreate,
         response_type=ImageRead,
         success=201,
         service=ServerActions,
@@ -95,7 +95,7 @@ ROUTES: list[AnyRoute] = [
         name="open_server_console",
         summary="Open a console session of a server",
         permission=permission("servers", "update"),
-        response_type=schema.ConsoleSessionRead,
+        response_type=schema.ServerConsoleSessionRead,
         has_secret=True,
         service=ServerActions,
         calls=ServerActions.open_console,
@@ -107,7 +107,7 @@ ROUTES: list[AnyRoute] = [
         summary="Read the console output of a server",
         permission=permission("servers", "read"),
         query_type=schema.ConsoleQuery,
-        response_type=schema.ConsoleOutputRead,
+        response_type=schema.ServerConsoleOutputRead,
         service=ServerActions,
         calls=ServerActions.console_output,
     ),
@@ -117,7 +117,7 @@ ROUTES: list[AnyRoute] = [
         name="get_server_ssh_key",
         summary="Read the private SSH key of a server",
         permission=permission("servers", "update"),
-        response_type=schema.SshKeyRead,
+        response_type=schema.ServerSshKeyRead,
         has_secret=True,
         service=ServerActions,
         calls=ServerActions.ssh_key,

@@ -26,10 +26,10 @@ from remuda.region.kinds.servers import (
 from remuda.region.names import permission
 from remuda.region.networks.rules import child_metadata
 from remuda.region.servers.schema import (
-    NetworkingWire,
     ReplaceWrite,
     ServerCreate,
     ServerCreateSpec,
+    ServerNetworkingWire,
     ServerRead,
     ServerSpecWire,
     ServerStatusRead,
@@ -46,11 +46,11 @@ from remuda.resources.tags import relabelled, tag_labels
 _AUTHORITY, _INJECTION, _USER_DATA = "ssh_certificate_authority_id", "ssh_injection", "user_data"
 _created = common_fields(ServerCreateSpec, ServerSpec, without=(_AUTHORITY, _INJECTION, _USER_DATA))
 _copied = common_fields(ServerSpecWire, ServerSpec, without=(_USER_DATA,))
-_replaced = common_fields(ReplaceWrite, ServerSpec, without=(_AUTHORITY, _USER_DATA))
+_replaced = common_fields(ReplaceWrite, ServerSpec, without=("rebuilds", _AUTHORITY, _USER_DATA))
 _applied = common_fields(ServerSpec, LastAppliedSpec)
 _compared = common_fields(ReplaceWrite, LastAppliedSpec, without=(_AUTHORITY,))
 """The fields that are copied from the one type to the other, or compared; what is named here is converted."""
-_REBUILT = ("image_id", _USER_DATA)
+_REBUILT = ("image_id", "rebuilds", _USER_DATA)
 _IMMUTABLE = [
     each for each in fields(ReplaceWrite) if each.name in {*ServerSpecWire.__struct_fields__}.difference(_REBUILT)
 ]
@@ -79,7 +79,7 @@ def check_injection(desired: ServerCreateSpec) -> None:
         raise Invalid("spec.infrastructureRef", "infrastructureRef cannot be used with sshInjection identityKeypair")
 
 
-def check_sources(networking: NetworkingWire | None) -> None:
+def check_sources(networking: ServerNetworkingWire | None) -> None:
     for prefix in () if networking is None else networking.allowed_source_addresses:
         if find_prefix(prefix) is None:
             message = hinted("allowedSourceAddresses must contain valid CIDR prefixes", prefix)
@@ -132,12 +132,12 @@ def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: da
     tags = updated_tags(server.spec.tags, desired.metadata, by)
     spec = replace(
         server.spec,
-        **_copied(desired.spec),
+        **_copied(desired.spec) | {"rebuilds": max(desired.spec.rebuilds, server.spec.rebuilds)},
         image=ServerImage(id=desired.spec.image_id),
         user_data=sealed_user_data(desired.spec.user_data),
         tags=tags,
     )
-    metadata = changed_metadata(server.metadata, desired.metadata, by.subject, now)
+    metadata = changed_metadata(server.metadata, desired.metadata, by, now)
     return replace(
         server,
         metadata=replace(metadata, labels=relabelled(metadata.labels, server.spec.tags, tags)),
@@ -145,8 +145,8 @@ def updated_server(server: Server, desired: ServerUpdate, by: Principal, now: da
     )
 
 
-def _networked(spec: ServerSpec, network: str, desired: NetworkingWire | None) -> ServerSpec:
-    desired = desired or NetworkingWire()
+def _networked(spec: ServerSpec, network: str, desired: ServerNetworkingWire | None) -> ServerSpec:
+    desired = desired or ServerNetworkingWire()
     pairs = tuple(
         AddressPair(cidr=str(IPv4Network(prefix, strict=False)))
         for prefix in each_once(desired.allowed_source_addresses)
@@ -169,14 +169,14 @@ def _read_spec(spec: ServerSpec) -> ServerSpecWire:
     )
 
 
-def _read_networking(spec: ServerSpec) -> NetworkingWire | None:
+def _read_networking(spec: ServerSpec) -> ServerNetworkingWire | None:
     pairs = spec.networks[0].allowed_address_pairs if spec.networks else ()
-    networking = NetworkingWire(
+    networking = ServerNetworkingWire(
         security_groups=tuple(group.id for group in spec.security_groups),
         public_ip=spec.has_public_ip,
         allowed_source_addresses=tuple(pair.cidr for pair in pairs),
     )
-    return None if networking == NetworkingWire() else networking
+    return None if networking == ServerNetworkingWire() else networking
 
 
 def read_server(server: Server) -> ServerRead:
@@ -239,13 +239,14 @@ def replaced_server(server: Server, desired: ReplaceWrite, by: Principal, *, ope
         **_replaced(desired),
         ssh_injection=applied.ssh_injection if is_reverting else _injection_after(server.spec, authority or None),
         image=ServerImage(id=desired.image_id),
+        rebuilds=max(desired.rebuilds, server.spec.rebuilds),
         user_data=sealed_user_data(desired.user_data),
         ssh_certificate_authority_id=authority,
         replacement=started if is_reverting else server.spec.replacement + 1,
         last_applied=None if is_reverting else applied,
         replacing_operation=operation,
     )
-    return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)
+    return replace(server, metadata=changed_metadata(server.metadata, written, by, now), spec=spec)
 
 
 def last_applied_spec(server: Server) -> LastAppliedSpec:

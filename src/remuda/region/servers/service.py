@@ -18,7 +18,7 @@ from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers import rules
 from remuda.region.servers.capacity import check_capacity, check_fit, find_flavor
 from remuda.region.servers.rules import last_applied_spec, replaced_server
-from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
+from remuda.region.servers.schema import ReplaceWrite, ServerCreate, ServerNetworkingWire, ServerRead, ServerUpdate
 from remuda.resources.conventions import network_of, organization_of, region_of
 from remuda.resources.crud import retry_on_conflict
 from remuda.resources.service import ProjectResourceService
@@ -63,7 +63,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
         return found
 
     async def update(self, context: Context, server: str, body: ServerUpdate, *, revision: str | None = None) -> Server:
-        """Replace the writable fields of a server, if it has this revision. Another image rebuilds it."""
+        """Replace the writable fields of a server of this revision. Another image or number of rebuilds rebuilds it."""
 
         async def change() -> Server:
             found = await self.get_authorized(context, "update", server)
@@ -120,7 +120,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
             has_authority = bool(found.spec.ssh_certificate_authority_id)
             await self._check_user_data(requested.spec.user_data, with_authority=has_authority)
         await self._check_groups(context, requested.spec.networking, network)
-        if requested.spec.image_id != found.spec.image.id:
+        if requested.spec.image_id != found.spec.image.id or requested.spec.rebuilds > found.spec.rebuilds:
             cloud = await self.providers.get(region_of(network))
             await self._check_image(cloud, found, requested.spec.image_id, requested.spec.flavor_id)
         rules.check_sources(requested.spec.networking)
@@ -164,7 +164,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
                 "project as the server",
             )
 
-    async def _check_groups(self, context: Context, networking: NetworkingWire | None, network: Network) -> None:
+    async def _check_groups(self, context: Context, networking: ServerNetworkingWire | None, network: Network) -> None:
         groups: Iterable[str] = () if networking is None else networking.security_groups
         for group in groups:
             if network_of(await self.groups.get(context, group)) != network.name:

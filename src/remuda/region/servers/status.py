@@ -112,6 +112,7 @@ def _is_being_changed(server: Server, found: CloudServer) -> bool:
     replacement = status.replacement
     is_replaced = not replacement.completed == replacement.started == server.spec.replacement
     is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
+    is_rebuilt = is_rebuilt or status.applied_rebuilds < server.spec.rebuilds
     return is_replaced or is_rebuilt or found.state == "rebuilding"
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ import apsw
 
 from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.clock import Clock, SystemClock
-from remuda.kernel.errors import Conflict, RemudaError
+from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, RemudaError, TooManyObjects, Unavailable
 from remuda.kernel.locks import KeyedLock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
@@ -30,11 +31,12 @@ from remuda.store.kubernetes.writer import DeliveryBarrier, RetryQueue, Writer, 
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.change_feed import CommittedChange
+from remuda.store.readside.history import HistorySize, change_bytes
 from remuda.store.readside.index import Names
 from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
 from remuda.store.readside.sql import Storage, migrate
-from remuda.store.readside.tables import Tables
+from remuda.store.readside.tables import ADDED, Tables
 from remuda.store.validation import check_object_limit
 
 
@@ -76,6 +78,7 @@ class TableMaintenance:
         self._settings = settings
         self._floor = 0
         self._changes = 0
+        self._history = HistorySize(settings.history_bytes)
         self._milestones: deque[int] = deque(maxlen=settings.history_changes // _SLICE_ROWS + 1)
         """The version of every n-th change: history before the oldest is too much."""
 
@@ -83,8 +86,11 @@ class TableMaintenance:
         for change in changes:
             self._floor = min(self._floor, change.version - 1)  # a kind that lags behind: compact there again
             self._changes += 1
+            self._history.add(change.version, change_bytes(change.weight, change.weight if change.before else None))
             if self._changes % _SLICE_ROWS == 0:
                 self._milestones.append(change.version)
+        while self._compact(self._history.floor()):
+            pass
 
     async def run(self) -> None:
         """Compact history and delete old journals, until stopped. A server that does not respond only delays it."""
@@ -98,23 +104,30 @@ class TableMaintenance:
 
     async def compact(self) -> None:
         """Remove the history that no watch can read any more."""
-        tables = self._reader.tables
         oldest = (self._clock.now() - self._settings.history_age).timestamp()
         is_full = len(self._milestones) == self._milestones.maxlen
         too_many = self._milestones[0] if is_full else 0
-        while True:
-            floor = max(
-                tables.version_at(oldest, after=self._floor, limit=_SLICE_ROWS),
-                tables.version_upto(too_many, after=self._floor, limit=_SLICE_ROWS),
-            )
-            if floor <= self._floor:
-                return
-            with tables.connection:
-                tables.compact(after=self._floor, upto=floor, limit=2 * _SLICE_ROWS)
-            self._floor = floor
-            for feed in self._reader.feeds():
-                feed.compact(floor)
+        while self._compact(too_many, oldest=oldest):
             await self._clock.sleep(0)
+
+    def _compact(self, upto: int, *, oldest: float = 0.0) -> bool:
+        """Remove the next history up to a version, or older than a time; return whether there was any."""
+        tables = self._reader.tables
+        if max(upto, oldest) <= 0:
+            return False
+        floor = max(
+            tables.version_at(oldest, after=self._floor, limit=_SLICE_ROWS),
+            tables.version_upto(upto, after=self._floor, limit=_SLICE_ROWS),
+        )
+        if floor <= self._floor:
+            return False
+        with tables.connection:
+            tables.compact(after=self._floor, upto=floor, limit=2 * _SLICE_ROWS)
+        self._floor = floor
+        self._history.drop(floor)
+        for feed in self._reader.feeds():
+            feed.compact(floor)
+        return True
 
 
 ResultT = TypeVar("ResultT", bound=Resource | None)
@@ -223,12 +236,50 @@ class KubernetesStore(Reads):
         return await self._finish(self._create_counted(resource, limit, log))
 
     async def _create_counted(self, resource: ResourceT, limit: ObjectLimit, log: Sequence[Record]) -> ResourceT:
-        """Create an object within its limit. Creates of other processes that we have yet to see are not counted."""
+        """Create an object within its limit, one of a scope after the other in this process."""
         kind = self.registry.of(type(resource))
         async with self._creating.acquire(f"{kind.qualified} {limit.value}"):
             if self._known.find(kind, resource.name) is None:
                 check_object_limit(self.registry, kind, resource, self._reader.count_labelled)
-            return await self._write(lambda: self._writer.create(resource), log)
+            return await self._write(lambda: self._create_within_limit(resource, limit), log)
+
+    async def _create_within_limit(self, resource: ResourceT, limit: ObjectLimit) -> Written[ResourceT]:
+        """Create an object, and delete it again if other processes have reached the limit before it.
+
+        All processes see the creates of a kind in the same order, so of those that race for the last place the first
+        keeps it. Until the others are deleted there are at most as many too many as are being created.
+        """
+        written = await self._writer.create(resource)
+
+        async def confirm() -> None:
+            await self._barrier.wait(written)
+            earlier = self._count_earlier(written, limit)
+            try:
+                check_object_limit(self.registry, written.kind, resource, lambda *_: earlier)
+            except TooManyObjects:
+                with suppress(NotFound):
+                    await self._writer.delete(written.kind, resource.name, uid=written.resource.uid, version=None)
+                raise
+
+        try:
+            await confirm()
+        except Unavailable as error:
+            self._retry_queue.add(f"check the limit of {written.kind.name} {resource.name}", confirm)
+            raise OutcomeUnknown(f"the check of the limit of {written.kind.name} {resource.name}") from error
+        return written
+
+    def _count_earlier(self, created: Written[ResourceT], limit: ObjectLimit) -> int:
+        """Return the number of other objects in a scope, without those that are known to be created later."""
+        kind, reader, own = created.kind, self._reader, created.resource
+        with reader.storage:
+            count = reader.count_labelled(kind, limit.label, limit.value, limit.most + _SLICE_ROWS)
+            if count <= limit.most:
+                return count - 1
+            later = reader.tables.changes(reader.names.kind(kind), after=int(own.version), limit=_SLICE_ROWS)
+            added = {change.name for change in later if change.change == ADDED and change.name != own.name}
+            found = [reader.find(kind, name) for name in added]
+        in_scope = [each for each in found if each and each.metadata.labels.get(limit.label) == limit.value]
+        return count - 1 - len(in_scope)
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         return await self._write(lambda: self._writer.update(resource), log)

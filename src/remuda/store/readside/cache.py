@@ -63,6 +63,10 @@ class Cache:
             self._entries.move_to_end(key)
         return entry
 
+    def has(self, kind: int, name: str) -> bool:
+        """Return whether there is an entry, which is not used by that."""
+        return f"{kind}/{name}" in self._entries
+
     def put(self, kind: int, name: str, entry: CachedObject[Any]) -> None:
         """Store an entry in place of an older one, and evict the least recently used ones if needed."""
         self.drop(kind, name)

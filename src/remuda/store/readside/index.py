@@ -11,7 +11,7 @@ import apsw
 
 from remuda.store.contract import IndexEntry, field_index, label_index
 from remuda.store.kinds import Kind, Registry
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.sql import Sql
 
 NumberedEntry = tuple[int, str]
@@ -24,6 +24,7 @@ DELETING = "deleting"
 """The index of objects that are being deleted, under the empty value."""
 
 
+_DECLARED = field_index("")
 _NO_ENTRIES: frozenset[IndexEntry] = frozenset()
 
 
@@ -36,6 +37,15 @@ def index_entries(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Index
         (label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unindexed
     ]
     return _entries_except_labels(kind, resource).union(indexed)
+
+
+def is_reindexed(
+    previous: Resource, resource: Resource, changed: tuple[frozenset[IndexEntry], frozenset[IndexEntry]]
+) -> bool:
+    """Return whether a change affects labels or values in declared indexes, as `Kind.is_reindexed` does."""
+    if previous.metadata.labels != resource.metadata.labels:
+        return True
+    return any(name.startswith(_DECLARED) for entries in changed for name, _ in entries)
 
 
 def changed_index_entries(

@@ -7,6 +7,7 @@ server.
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from remuda.store.contract import IndexEntry
 from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
 from remuda.store.readside.change_feed import CommittedChange
@@ -37,14 +38,19 @@ class Ingest:
         time: float,
         floor: int,
         fully_known: bool = False,
+        changed: tuple[frozenset[IndexEntry], frozenset[IndexEntry]] | None = None,
     ) -> CommittedChange[ResourceT]:
-        """Write an object's new state. `before` is the previous document if `Kind.is_reindexed` by the change."""
+        """Write an object's new state.
+
+        `before` is the previous document if `Kind.is_reindexed` by the change, and `changed` are the
+        `changed_index_entries` if the caller has them.
+        """
         number = self._names.kind(kind)
         code = ADDED if previous is None else MODIFIED
         revision = Revision(int(resource.version), resource.name, code, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.point(number, resource.name, revision.version)
-        old, new = changed_index_entries(kind, previous, resource)
+        old, new = changed or changed_index_entries(kind, previous, resource)
         if old:
             self._tables.remove_entries(resource.name, self._names.indexed(number, sorted(old)))
         if new:

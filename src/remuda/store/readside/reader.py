@@ -17,7 +17,16 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound, StoreClosed
 from remuda.store.codec import Codec
-from remuda.store.contract import Dependency, Page, Referrer, View, field_index, label_index
+from remuda.store.contract import (
+    Dependency,
+    Mark,
+    Page,
+    RecentChanges,
+    Referrer,
+    View,
+    field_index,
+    label_index,
+)
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.cache import Cache, CachedObject
@@ -142,7 +151,10 @@ class Reader:
         self._cache = Cache(settings.cache_bytes)
         self._orders = ScanPlanner(tables)
         self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}
+        self._numbers: dict[type[Resource], int] = {kind.type: names.kind(kind) for kind in registry.kinds}
         self._counters = ChangeCounters(registry.kinds)
+        self._unrecorded = dict.fromkeys(self._kinds, 0)
+        """By kind, the number of times that reads changed without a change in the feed."""
         version, floor = tables.horizon()
         self._feeds = {
             names.kind(kind): Feed(
@@ -160,11 +172,15 @@ class Reader:
     def publish(self, changes: Mapping[int, Sequence[CommittedChange[Any]]]) -> None:
         """Publish changes that are durable and in the tables, by kind and in the order of versions."""
         for kind, landed in changes.items():
-            self.refresh(kind, landed)
+            self._show(kind, landed)
             self._feeds[kind].extend(landed)
 
     def refresh(self, kind: int, changes: Sequence[CommittedChange[Any]]) -> None:
         """Make changes visible to reads, without an event for watches."""
+        self._unrecorded[kind] += 1
+        self._show(kind, changes)
+
+    def _show(self, kind: int, changes: Sequence[CommittedChange[Any]]) -> None:
         self._counters.change(self._kinds[kind], changes)
         for change in changes:
             if change.code == DELETED:
@@ -174,16 +190,30 @@ class Reader:
                 self._cache.put(kind, change.name, entry)
 
     def drop(self, kind: int, name: str) -> None:
+        self._unrecorded[kind] += 1
         self._counters.change_all(self._kinds[kind])
         self._cache.drop(kind, name)
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
         for kind in {kind for kind, _ in keys}:
+            self._unrecorded[kind] += 1
             self._counters.change_all(self._kinds[kind])
         self._cache.drop_all(keys)
 
     def change_counter(self, dependencies: Iterable[Dependency] | None) -> int:
         return self._counters.last(dependencies)
+
+    def recent_changes(self, kind: Kind[ResourceT], since: Mark | None) -> RecentChanges[ResourceT]:
+        """Return the changes since a mark that are in memory, and the mark of the present."""
+        number = self.names.kind(kind)
+        feed = self._feeds[number]
+        now = Mark(str(feed.reached), self._unrecorded[number])
+        if since is None or since.unrecorded != now.unrecorded:
+            return RecentChanges(now, None)
+        found = feed.after(int(since.version), limit=self.settings.tail_changes)
+        if found is None or len(found) == self.settings.tail_changes:
+            return RecentChanges(now, None)
+        return RecentChanges(now, [each.event for each in found])
 
     def advance(self, version: int) -> None:
         """Tell all feeds that the changes up to this version are published."""
@@ -211,6 +241,12 @@ class Reader:
     async def pause(self) -> None:
         await self._clock.sleep(0)
 
+    def cached(self, kind: type[ResourceT], name: str) -> ResourceT | None:
+        """Return an object if the cache has it; most gets end here."""
+        number = self._numbers.get(kind)
+        found = None if number is None else self._cache.find(number, name)
+        return None if found is None else found.resource
+
     def entry(self, kind: Kind[ResourceT], name: str) -> CachedObject[ResourceT] | None:
         number = self.names.kind(kind)
         return self._cache.find(number, name) or self._load(kind, number, name)
@@ -230,7 +266,25 @@ class Reader:
         rendered = self._cache.render(number, name, view)
         return view(self.get(kind, name)) if rendered is None else rendered
 
+    def get_all(self, kind: Kind[ResourceT], names: Sequence[str]) -> Sequence[ResourceT]:
+        """Return objects by name; those that are not cached are read together."""
+        number, read = self.names.kind(kind), self._cache.find
+        found = [read(number, name) for name in names]
+        if None not in found:
+            return [entry.resource for entry in found if entry is not None]
+        loaded = self._load_all(kind, number, [name for name, entry in zip(names, found, strict=True) if entry is None])
+        return [
+            self.get(kind, name) if resource is None else resource
+            for name, resource in (
+                (name, loaded.get(name) if entry is None else entry.resource)
+                for name, entry in zip(names, found, strict=True)
+            )
+        ]
+
     def views(self, kind: Kind[ResourceT], names: Sequence[str], view: View[ResourceT]) -> Sequence[bytes]:
+        number = self.names.kind(kind)
+        if missing := [name for name in names if not self._cache.has(number, name)]:
+            self._load_all(kind, number, missing)
         found = self._cache.rendered(self.names.kind(kind), names, view)
         return [known or self.view(kind, name, view) for name, known in zip(names, found, strict=True)]
 
@@ -244,6 +298,13 @@ class Reader:
         entry = CachedObject(self.decode(kind, row.document, name), weight=len(row.document))
         self._cache.put(number, name, entry)
         return entry
+
+    def _load_all(self, kind: Kind[ResourceT], number: int, names: Sequence[str]) -> dict[str, ResourceT]:
+        loaded = {}
+        for name, document in self.tables.find_many(number, names):
+            loaded[name] = self.decode(kind, document, name)
+            self._cache.put(number, name, CachedObject(loaded[name], weight=len(document)))
+        return loaded
 
     async def page(
         self,

@@ -9,14 +9,29 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Unpack
 
+import apsw
+
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
-from remuda.store.contract import Bookmark, Change, Dependency, Event, ListOptions, Page, Referrer, View
+from remuda.store.contract import (
+    Bookmark,
+    Change,
+    Dependency,
+    Event,
+    ListOptions,
+    Mark,
+    Page,
+    RecentChanges,
+    Referrer,
+    View,
+)
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
 from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.change_feed import CommittedChange
+from remuda.store.readside.history import DEFAULT_HISTORY_BYTES
 from remuda.store.readside.reader import Reader
+from remuda.store.readside.sql import storage_error
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
 from remuda.store.validation import check_selector
 
@@ -119,17 +134,24 @@ class Reads:
         self.registry: Registry = reader.registry
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
-        with self._reader.storage:
+        cached = self._reader.cached(kind, name)
+        if cached is not None:
+            return cached
+        try:  # without the context manager `storage`, which takes as long as the read
             return self._reader.get(self.registry.of(kind), name)
+        except apsw.Error as error:
+            raise storage_error(self._reader.storage.path, error) from None
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
-        with self._reader.storage:
+        try:  # same
             return self._reader.view(self.registry.of(kind), name, view)
+        except apsw.Error as error:
+            raise storage_error(self._reader.storage.path, error) from None
 
     async def list(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[ResourceT]:
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
-            return await reader.page(of, lambda names: [reader.get(of, name) for name in names], **options)
+            return await reader.page(of, lambda names: reader.get_all(of, names), **options)
 
     async def list_views(
         self, kind: type[ResourceT], view: View[ResourceT], **options: Unpack[ListOptions]
@@ -140,6 +162,9 @@ class Reads:
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self._reader.change_counter(dependencies)
+
+    def recent_changes(self, kind: type[ResourceT], since: Mark | None = None) -> RecentChanges[ResourceT]:
+        return self._reader.recent_changes(self.registry.of(kind), since)
 
     async def list_names(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[str]:
         with self._reader.storage:
@@ -163,6 +188,8 @@ class MaintenanceSettings:
     """The maximum age of a version from which a watch may resume."""
     history_changes: int = 200_000
     """The maximum number of changes since then."""
+    history_bytes: int = DEFAULT_HISTORY_BYTES
+    """The maximum size of these changes."""
     interval_s: float = 30.0
     retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
 

@@ -68,6 +68,15 @@ class Tables:
         )
         return Current(*rows[0]) if rows else None
 
+    def find_many(self, kind: int, names: Sequence[str]) -> Sequence[tuple[str, bytes]]:
+        """Return the names and documents of those of these objects that exist, in any order, by one statement."""
+        return self._run(
+            "SELECT o.name, r.document FROM objects o JOIN revisions r ON r.version = o.version"
+            " WHERE o.kind = ? AND o.name IN (SELECT value FROM json_each(?))",
+            kind,
+            msgspec.json.encode(names).decode(),
+        )
+
     def names(self, kind: int, *, after: str, limit: int) -> Sequence[str]:
         return [
             row[0]
@@ -165,6 +174,16 @@ class Tables:
             reached,
         )
         return reached
+
+    def sizes(self, *, after: int, upto: int, limit: int) -> Sequence[tuple[int, int, int]]:
+        """Return the version and the lengths of the documents of changes, in the order of versions."""
+        return self._run(
+            "SELECT version, length(document), ifnull(length(before), 0) FROM revisions"
+            " WHERE version > ? AND version <= ? ORDER BY version LIMIT ?",
+            after,
+            upto,
+            limit,
+        )
 
     def version_at(self, time: float, *, after: int, limit: int) -> int:
         """Return the last version not younger than `time` among `limit` rows after `after`."""

@@ -20,7 +20,8 @@ from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.cache import CachedObject
 from remuda.store.readside.change_feed import CommittedChange
-from remuda.store.readside.index import OWNER, Names, reference_index
+from remuda.store.readside.history import HistorySize, change_bytes
+from remuda.store.readside.index import OWNER, Names, changed_index_entries, is_reindexed, reference_index
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Tables
@@ -39,6 +40,11 @@ class WriteSide:
     names: Names
     reader: Reader
     randomness: Randomness
+    history: HistorySize
+
+
+_COMPACTION_ROWS = 50
+"""Revisions that one step of a batch removes."""
 
 
 class Batch:
@@ -51,8 +57,9 @@ class Batch:
         self.second = now.replace(microsecond=0)
         """The present time with the precision of documents."""
         self.version, self.floor = version, floor
+        self.bytes = 0
+        """Size of the changes in the batch."""
         self.is_dirty = False
-        self.on_published: list[Callable[[], None]] = []
         self._side = side
         self._time = now.timestamp()
         self._ingest = Ingest(side.tables, side.names)
@@ -61,6 +68,8 @@ class Batch:
         """Objects whose changes are too many to keep: watchers read them from the tables."""
         self._entries: dict[tuple[int, str], CachedObject[Any] | None] = {}
         """Objects as the batch has found or changed them."""
+        self._sizes: list[tuple[int, int]] = []
+        self._is_compacting = False
         self._cascades: deque[Callable[[Batch], None]] = deque()
         self._after_cascades: dict[tuple[str, str], Callable[[Batch], None]] = {}
 
@@ -93,7 +102,8 @@ class Batch:
         if is_requested and len(document) > DOCUMENT_LIMIT:
             current = self._side.tables.find(number, resource.name)
             check_size(document, before=len(current.document) if current else 0)
-        before = codec.encode(previous) if previous is not None and kind.is_reindexed(resource, previous) else None
+        changed = changed_index_entries(kind, previous, resource)
+        before = codec.encode(previous) if previous is not None and is_reindexed(previous, resource, changed) else None
         change = self._ingest.put(
             kind,
             resource,
@@ -103,8 +113,10 @@ class Batch:
             time=self._time,
             floor=self.floor,
             fully_known=whole,
+            changed=changed,
         )
         self._record(number, change, CachedObject(resource, change.weight, whole))
+        self._grow_history(change.version, change_bytes(document, before))
         return resource
 
     def needs_sealing(self, kind: Kind[ResourceT], stored: ResourceT) -> bool:
@@ -133,7 +145,30 @@ class Batch:
             later=lambda work: self.cascade(lambda _: work()),
         )
         self._record(self._side.names.kind(kind), change, None)
+        self._grow_history(change.version, change_bytes(document, before))
         return last
+
+    def compact(self, floor: int, *, limit: int) -> None:
+        """Remove superseded revisions up to a version, among the next `limit` rows, and raise the floor to there."""
+        if floor > self.floor:
+            self.floor = self._side.tables.compact(after=self.floor, upto=floor, limit=limit)
+            self._side.tables.set_floor(self.floor)
+            self.is_dirty = True
+
+    def _grow_history(self, version: int, size: int) -> None:
+        """Count a change, and drop as much of the history as it takes beyond the limit, in the same commit."""
+        self.bytes += size
+        self._sizes.append((version, size))
+        if not self._is_compacting and self._side.history.bytes + self.bytes > self._side.history.limit:
+            self._is_compacting = True
+            self.cascade(Batch._compact_excess)
+
+    def _compact_excess(self) -> None:
+        floor = self._side.history.floor(self.bytes)
+        self.compact(floor, limit=_COMPACTION_ROWS)
+        self._is_compacting = floor > self.floor
+        if self._is_compacting:
+            self.cascade(Batch._compact_excess)
 
     def log(self, records: Sequence[Record]) -> None:
         once = [(record.stream, record.subject) for record in records if record.once]
@@ -199,6 +234,9 @@ class Batch:
         reader.drop_all(self._evicted)
         reader.publish(self._changes)
         reader.advance(self.version)
+        for version, size in self._sizes:
+            self._side.history.add(version, size)
+        self._side.history.drop(self.floor)
 
     def entries(self) -> list[object]:
         """Return everything that the batch holds in memory."""

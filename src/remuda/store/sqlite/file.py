@@ -18,6 +18,8 @@ from remuda.kernel.files import check_format, require_format
 from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, migrate, newest_format
 
 _PAGE_SIZE = 8192
+_LOG_BYTES = 64 << 20
+"""Size to which the write-ahead log shrinks after a burst, when it starts again."""
 _PAGE_CACHE_KIB = 32 * 1024
 
 
@@ -145,4 +147,5 @@ def _prepare(connection: apsw.Connection) -> None:
     connection.pragma("synchronous", "full")
     connection.pragma("cache_size", -_PAGE_CACHE_KIB)
     connection.pragma("cache_spill", 0)  # so that SQL on the event loop never waits for the disk: only COMMIT writes
+    connection.pragma("journal_size_limit", _LOG_BYTES)
     connection.wal_autocheckpoint(0)  # the writer checkpoints between batches, when no snapshot is pinned

@@ -4,16 +4,20 @@ Each is a small amount of work from time to time, in slices that pass through th
 """
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Literal
 
 import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
+from remuda.store.readside.history import change_bytes
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.readside.sql import Sql
+from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.executor import Executor, run_in
 from remuda.store.sqlite.file import OpenFile
@@ -23,6 +27,8 @@ Integrity = Literal["sound", "unchecked", "checking", "damaged"]
 """The known state of a file. It is not known to be sound only after an unclean stop."""
 
 _SLICE_ROWS = 200
+_MEASURED_ROWS = 5_000
+_RETRY_S = 30.0
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 
 
@@ -50,24 +56,11 @@ class Maintenance:
         while True:
             with side.reader.storage:
                 by_age = side.reader.tables.version_at(oldest, after=writer.floor, limit=_SLICE_ROWS)
-            floor = max(by_age, min(writer.version - self._settings.history_changes, writer.floor + _SLICE_ROWS))
+            too_much = max(writer.version - self._settings.history_changes, side.history.floor())
+            floor = max(by_age, min(too_much, writer.floor + _SLICE_ROWS))
             if floor <= writer.floor:
                 return
-            await writer.submit(lambda batch, floor=floor: self._compact_to(batch, floor))  # type: ignore[misc]  # mypy cannot infer a default
-
-    def _compact_to(self, batch: Batch, floor: int) -> None:
-        if floor <= batch.floor:
-            return
-        self._side.tables.compact(after=batch.floor, upto=floor, limit=2 * _SLICE_ROWS)
-        self._side.tables.set_floor(floor)
-        batch.floor = floor
-        batch.is_dirty = True
-        batch.on_published.append(lambda: self._raise_floor(floor))
-
-    def _raise_floor(self, floor: int) -> None:
-        self._writer.floor = floor
-        for feed in self._side.reader.feeds():
-            feed.compact(floor)
+            await writer.submit(lambda batch, floor=floor: batch.compact(floor, limit=2 * _SLICE_ROWS))  # type: ignore[misc]  # mypy cannot infer a default
 
     async def trim(self) -> None:
         for stream, age in self._settings.retention.items():
@@ -78,6 +71,25 @@ class Maintenance:
         dropped = self._side.logs.trim(stream, age, batch.now, limit=_SLICE_ROWS)
         batch.is_dirty = batch.is_dirty or dropped > 0
         return dropped == _SLICE_ROWS
+
+
+async def measure_history(file: OpenFile, executor: Executor, side: WriteSide, writer: Writer, clock: Clock) -> None:
+    """Count the history that earlier processes left, at low priority. A failing disk only delays it."""
+    after, upto, sizes = writer.floor, writer.version, list[tuple[int, int]]()
+    while after < upto:
+        try:
+            rows = await run_in(executor, partial(_sizes, file, after=after, upto=upto))
+        except apsw.Error:
+            await clock.sleep(_RETRY_S)
+            continue
+        sizes += [(version, change_bytes(document, before)) for version, document, before in rows]
+        after = sizes[-1][0] if len(rows) == _MEASURED_ROWS else upto
+    side.history.add_earlier(sizes, floor=writer.floor)
+
+
+def _sizes(file: OpenFile, *, after: int, upto: int) -> Sequence[tuple[int, int, int]]:
+    with contextlib.closing(file.connect()) as connection:
+        return Tables(connection).sizes(after=after, upto=upto, limit=_MEASURED_ROWS)
 
 
 async def check_integrity(file: OpenFile, executor: Executor, report: Callable[[Integrity, str], None]) -> None:

@@ -21,6 +21,7 @@ from remuda.store.codec import Codec, codecs
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import LogPage, Record, StreamEntry, StreamPage
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.history import HistorySize
 from remuda.store.readside.index import Names, index_entries
 from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings, Reads, send_bookmarks
@@ -31,7 +32,7 @@ from remuda.store.sqlite.batch import WriteSide
 from remuda.store.sqlite.executor import Executor, ThreadExecutor, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
 from remuda.store.sqlite.log_tables import LogTables
-from remuda.store.sqlite.maintenance import Integrity, Maintenance, check_integrity
+from remuda.store.sqlite.maintenance import Integrity, Maintenance, check_integrity, measure_history
 from remuda.store.sqlite.writer import Writer
 from remuda.store.validation import check_resource
 
@@ -95,6 +96,7 @@ class SqliteStore(Reads):
         self._tasks = BackgroundTasks(ports.clock)
         self._tasks.start("bookmarks", lambda: send_bookmarks(side.reader, ports.clock))
         self._tasks.start("maintenance", self.maintenance.run)
+        self._tasks.start("history", lambda: measure_history(file, self._background, side, self._writer, ports.clock))
         if not file.was_clean:
             self._tasks.start("integrity", lambda: check_integrity(file, self._background, self._report))
 
@@ -238,4 +240,5 @@ def _write_side(
         names=names,
         reader=reader,
         randomness=ports.randomness,
+        history=HistorySize(settings.maintenance.history_bytes),
     )

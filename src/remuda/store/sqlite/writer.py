@@ -24,6 +24,8 @@ Apply = Callable[[Batch], Any]
 
 _SLICE_S = 0.005
 _BATCH_REQUESTS = 512
+_BATCH_BYTES = 16 << 20
+"""Size of the changes after which a batch takes no more requests: it is what a commit adds to the log at once."""
 _MAX_WAIT_ITERATIONS = 8
 """Maximum iterations of the event loop for which a batch waits for more requests. More bring no benefit."""
 
@@ -138,7 +140,7 @@ class Writer:
     def _step(self, batch: Batch) -> bool:
         if batch.has_work():
             batch.work()
-        elif self._queue and len(self._taken) < _BATCH_REQUESTS:
+        elif self._queue and len(self._taken) < _BATCH_REQUESTS and batch.bytes < _BATCH_BYTES:
             self._take(batch, self._queue.popleft())
         else:
             return False
@@ -184,13 +186,18 @@ class Writer:
         self.version = batch.version
         self._side.names.commit()
         batch.publish()
-        for callback in batch.on_published:
-            callback()
+        if batch.floor > self.floor:
+            self._raise_floor(batch.floor)
         self._resolve_all()
         if self._log_pages > CHECKPOINT_PAGES:
             self._executor.submit(self._checkpoint, lambda _: self._finish())
         else:
             self._finish()
+
+    def _raise_floor(self, floor: int) -> None:
+        self.floor = floor
+        for feed in self._side.reader.feeds():
+            feed.compact(floor)
 
     def _free(self, memory: list[object]) -> None:
         """Free the memory of a batch, a little at a time: after a long cascade it is much."""

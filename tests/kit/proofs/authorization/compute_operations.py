@@ -127,6 +127,9 @@ CHANGES = (
     _on("PUT", "", "update_instance", "update", 202, body=_change),
     _on("PUT", "", "update_instance", "update", 200, declares=202, label="plan_update", query=(("dryRun", "true"),), body=_change),
     _on("PUT", "", "update_instance", "update", 409, declares=202, label="update_by_another_plan", query=(("plan", ANOTHER_PLAN),), body=_change),
+    _on("POST", "rebuild", "rebuild_instance", "update", 202),
+    _on("POST", "rebuild", "rebuild_instance", "update", 200, declares=202, label="plan_rebuild", query=(("dryRun", "true"),)),
+    _on("POST", "rebuild", "rebuild_instance", "update", 409, declares=202, label="rebuild_by_another_plan", query=(("plan", ANOTHER_PLAN),)),
 )
 POWER = (
     _on("POST", "start", "start_instance", "update", 202, state="stopped"),

@@ -37,7 +37,7 @@ class CallerCredentials:
         """Return the same each time: nothing changes."""
         return 0
 
-    def knows(self, credentials: RequestCredentials) -> bool:
+    async def is_genuine(self, credentials: RequestCredentials) -> bool:
         """Tell whether it was given this token, or a certificate."""
         return credentials.token is None or credentials.token in self._tokens
 

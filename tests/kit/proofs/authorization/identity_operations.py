@@ -169,8 +169,10 @@ PERMISSIONS = (
 QUOTAS = (
     _row("GET", f"{_ORGANIZATION}/quotas", "get_quotas", "quotas", "read"),
     _row("PUT", f"{_ORGANIZATION}/quotas", "set_quotas", "quotas", "update", body=_quotas),
+    _row("PATCH", f"{_ORGANIZATION}/quotas", "change_quotas", "quotas", "update", body=_quotas),
     _row("GET", f"{_PROJECT}/quotas", "get_project_quotas", "quotas", "read"),
     _row("PUT", f"{_PROJECT}/quotas", "set_project_quotas", "projects", "update", body=_quotas),
+    _row("PATCH", f"{_PROJECT}/quotas", "change_project_quotas", "projects", "update", body=_quotas),
     _row("GET", f"{_ORGANIZATION}/allocations", "list_usage", "quotas", "read"),
     _row("POST", _ALLOCATIONS, "create_allocation", "allocations", "create", "project", success=201, body=_allocation),
     _row("GET", _ALLOCATION, "get_allocation", "allocations", "read", "project", thing="allocationID"),

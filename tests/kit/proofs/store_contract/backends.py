@@ -79,10 +79,10 @@ async def rewrite(
         document = msgspec.json.encode(merged(msgspec.json.decode(current.document), patch))
         tables.connection.execute("UPDATE revisions SET document = ? WHERE version = ?", (document, current.version))
         batch.is_dirty = True
-        if read_again:
-            batch.on_published.append(reader._cache.clear)
 
     await store._writer.submit(apply)
+    if read_again:
+        reader._cache.clear()
 
 
 def merged(document: Any, patch: Any) -> Any:

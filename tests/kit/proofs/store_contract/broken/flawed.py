@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import random_id
-from remuda.store.contract import Dependency, Event, Page, Referrer, View
+from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, View
 from remuda.store.lifecycle import new_resource, with_desired, with_finalizers
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
@@ -57,6 +57,9 @@ class Flawed:
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self.sound.change_counter(dependencies)
+
+    def recent_changes(self, kind: type[ResourceT], since: Mark | None = None) -> RecentChanges[ResourceT]:
+        return self.sound.recent_changes(kind, since)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         return await self.sound.referrers(kind, name, limit=limit)

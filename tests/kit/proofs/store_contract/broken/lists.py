@@ -42,7 +42,11 @@ class ListsInTheOrderOfCreation(Flawed):
 
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         page = await self.sound.list(kind, **selection)
-        return with_items(page, sorted(page.items, key=lambda item: self.order.index(item.name)))
+        return with_items(page, sorted(page.items, key=lambda item: self._place(item.name)))
+
+    def _place(self, name: str) -> int:
+        """Return the place of a name; one that is listed before its creation has returned is the last."""
+        return self.order.index(name) if name in self.order else len(self.order)
 
 
 @breaks(FLAWS, guarantees.lists_are_of_one_kind)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from remuda.store.contract import Change, Dependency, Event, Page, View
+from remuda.store.contract import Change, Dependency, Event, Mark, Page, RecentChanges, View
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import SqliteStore
 from tests.kit.proofs.store_contract.broken.flawed import Flaw, Flawed, breaks
@@ -161,3 +161,14 @@ class CountsWholeKinds(Flawed):
         return self.sound.change_counter(
             dependencies and [part if isinstance(part, type) else part[0] for part in dependencies]
         )
+
+
+@breaks(FLAWS, guarantees.recent_changes_lead_to_the_present)
+class OverlooksRecentDeletions(Flawed):
+    """Has only those changes in memory after which there still is an object."""
+
+    def recent_changes(self, kind: type[ResourceT], since: Mark | None = None) -> RecentChanges[ResourceT]:
+        recent = self.sound.recent_changes(kind, since)
+        if recent.changes is None:
+            return recent
+        return RecentChanges(recent.mark, [each for each in recent.changes if each.type != "deleted"])

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
-from remuda.store.contract import Dependency, indexed, labelled, named
+from remuda.store.contract import Dependency, Mark, indexed, labelled, named
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness, for_a_while
 from tests.kit.proofs.store_contract.steps import (
@@ -247,3 +247,41 @@ async def a_change_counter_of_a_part_stays_while_others_are_written(harness: Har
     await request_deletion(harness, other)
     await gone(harness, other)
     assert [store.change_counter([part]) for part in PARTS] == before
+
+
+@guarantee(
+    GUARANTEES,
+    "The recent changes since a mark lead from the list at the mark to the present one, unless they are unknown.",
+)
+async def recent_changes_lead_to_the_present(harness: Harness) -> None:
+    store = harness.store
+    bella = await store.create(horse("bella", labels={"herd": "north"}))
+    states: list[tuple[Mark, dict[str, str]]] = []
+
+    async def check() -> None:
+        """From every earlier mark the changes lead to what a list has now."""
+        present = {each.name: each.version for each in (await store.list(Horse)).items}
+        states.append((store.recent_changes(Horse).mark, present))
+        for mark, before in states:
+            recent = store.recent_changes(Horse, mark)
+            if recent.changes is None:
+                continue
+            found = dict(before)
+            for change in recent.changes:
+                found.pop(change.resource.name, None)
+                if change.type != "deleted":
+                    found[change.resource.name] = change.resource.version
+            assert found == present
+
+    await check()
+    bella = await store.update(with_spec(bella, colour="grey"))
+    await check()
+    bella = await store.update_status(replace(bella, status=HorseStatus(place="prairie")))
+    await check()
+    cora = await store.create(horse("cora"))
+    await check()
+    await request_deletion(harness, bella)
+    await gone(harness, bella)
+    await check()
+    await store.update(with_metadata(cora, labels={"herd": "south"}))
+    await check()

@@ -11,19 +11,18 @@ import random
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.kubernetes.plane.programs import say
-
 PR_SET_PDEATHSIG = 1
 PORTS = range(20000, 32000)  # below Linux's ephemeral range, which begins at 32768
 LIBC = ctypes.CDLL(None)  # loaded before any fork: a forked child should do as little as it can
-STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plane-starter")
+STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="child-starter")
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,10 @@ class Process:
     child: subprocess.Popen[bytes]
 
     @classmethod
-    def start(cls, command: Sequence[str], directory: Path, log: Path) -> Self:
-        return cls(STARTER.submit(_spawn, command, directory, log).result())
+    def start(
+        cls, command: Sequence[str], directory: Path, log: Path, environment: Mapping[str, str] | None = None
+    ) -> Self:
+        return cls(STARTER.submit(_spawn, command, directory, log, environment).result())
 
     @property
     def pid(self) -> int:
@@ -50,12 +51,14 @@ class Process:
         try:
             self.child.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            say(f"{self.child.args!r} ignored {sign.name} for {timeout_s} s and was killed")
+            sys.stderr.write(f"{self.child.args!r} ignored {sign.name} for {timeout_s} s and was killed\n")
             self.child.kill()
             self.child.wait()
 
 
-def _spawn(command: Sequence[str], directory: Path, log: Path) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: Sequence[str], directory: Path, log: Path, environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -67,6 +70,7 @@ def _spawn(command: Sequence[str], directory: Path, log: Path) -> subprocess.Pop
         return subprocess.Popen(
             command,
             cwd=directory,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -1,7 +1,7 @@
-"""Proxies of Debian's packages that this machine lacks: nginx, Caddy and HAProxy, unpacked without installing them.
+"""Programs of Debian's packages that this machine lacks, unpacked without installing them.
 
-`python -m tools.proxy_programs DIRECTORY` downloads what is not on the PATH, with the shared libraries that it lacks,
-and unpacks it below the directory. It needs neither root nor an installation, and starts no service.
+`python -m tools.debian_programs DIRECTORY PROGRAM...` downloads what is not on the PATH, with the shared libraries that
+it lacks, and unpacks it below the directory. It needs neither root nor an installation, and starts no service.
 """
 
 import os
@@ -10,8 +10,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-PROGRAMS = ("nginx", "caddy", "haproxy")
 
 _BINARIES = ("usr/sbin", "usr/bin")
 _LIBRARIES = ("usr/lib", "lib")
@@ -40,14 +38,14 @@ def environment(unpacked: Path) -> Mapping[str, str]:
 def install(program: str, unpacked: Path) -> Path:
     """Return the path of a program, after unpacking its packages if need be, or raise NoPackage."""
     if find(program, unpacked) is None:
-        _unpack([program], unpacked)
+        unpack([program], unpacked)
     found = find(program, unpacked)
     if found is None:
         raise NoPackage(f"the package {program} has no program of this name")
     for _ in range(_ROUNDS):
         if not _lacks_libraries(found, unpacked):
             return found
-        _unpack(_missing_libraries(program, unpacked), unpacked)
+        unpack(_missing_libraries(program, unpacked), unpacked)
     raise NoPackage(f"{found} lacks shared libraries: install the package {program}")
 
 
@@ -67,7 +65,8 @@ def _is_installed(package: str) -> bool:
     return subprocess.run(["dpkg", "--status", package], capture_output=True, check=False).returncode == 0
 
 
-def _unpack(packages: Sequence[str], unpacked: Path) -> None:
+def unpack(packages: Sequence[str], unpacked: Path) -> None:
+    """Download packages, and unpack them below the directory, or raise NoPackage."""
     unpacked.mkdir(parents=True, exist_ok=True)
     if not (unpacked / "lists").exists():
         (unpacked / "lists" / "partial").mkdir(parents=True)
@@ -88,7 +87,7 @@ def _apt(unpacked: Path, *words: str) -> str:
     try:
         result = subprocess.run(command, cwd=unpacked, capture_output=True, text=True, check=True)
     except FileNotFoundError:
-        raise NoPackage(f"{words[0]} is missing: install the proxies {', '.join(PROGRAMS)} by hand") from None
+        raise NoPackage(f"{words[0]} is missing: install the program by hand") from None
     except subprocess.CalledProcessError as error:
         raise NoPackage(f"{' '.join(words)} failed: {error.stderr.strip()}") from None
     return result.stdout
@@ -96,7 +95,7 @@ def _apt(unpacked: Path, *words: str) -> str:
 
 def main() -> int:
     unpacked = Path(sys.argv[1])
-    for program in PROGRAMS:
+    for program in sys.argv[2:]:
         try:
             print(f"{program}: {install(program, unpacked)}")
         except NoPackage as error:
