@@ -28,8 +28,8 @@ from remuda.region.servers.schema import ServerConsoleOutputRead, ServerConsoleS
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.resources.conventions import identity_of, organization_of, region_of
-from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead
+from remuda.resources.tags import check_tags
 from remuda.store.contract import Store
 
 
