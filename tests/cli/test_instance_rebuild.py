@@ -34,7 +34,7 @@ def test_a_broken_instance_is_an_error_everywhere_and_is_rebuilt_from_its_image(
     )
     assert user.refused("instance", "start", "cracked") == (
         "The instance cracked is broken and cannot be started: remuda instance explain cracked shows the cause, and "
-        "remuda instance rebuild cracked creates its root disk anew."
+        "remuda instance rebuild cracked creates its root disk again."
     )
     planned = user("instance", "plan", "cracked", "--rebuild")
     assert planned.startswith(

@@ -294,8 +294,8 @@ class Api:
 
     def _unknown_path(self, path: str, inbound: InboundRequest) -> Response:
         inbound.observation.error_code = NotFound.code
-        links = {f"{inbound.scope.get('root_path', '')}/docs": f"Documentation of {self._title}"}
-        return unknown_path(path, inbound.headers, links, trace_id=inbound.observation.trace_id)
+        targets = {f"{inbound.scope.get('root_path', '')}/docs": f"Documentation of {self._title}"}
+        return unknown_path(path, inbound.headers, targets, trace_id=inbound.observation.trace_id)
 
     def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Coroutine[Any, Any, Response]:
         endpoint = inbound.endpoint

@@ -64,14 +64,14 @@ def reject_with_page(error: Exception, request: RejectedRequest) -> Response:
     return Response(response.status, html.encode(), (HTML, *kept, *_headers({}, ())))
 
 
-def unknown_path(path: str, headers: Mapping[bytes, bytes], links: Mapping[str, str], *, trace_id: str) -> Response:
+def unknown_path(path: str, headers: Mapping[bytes, bytes], targets: Mapping[str, str], *, trace_id: str) -> Response:
     """Return the response for a path that does not exist: to browsers a page, with links to these, their texts by URL.
 
     A client that does not ask for HTML gets the usual error response.
     """
     if b"text/html" not in headers.get(b"accept", b""):
         return error_response(NotFound("path", path), trace_id=trace_id)
-    html = _template("not_found.html").render(title="This page does not exist", links=links, trace_id=trace_id)
+    html = _template("not_found.html").render(title="This page does not exist", targets=targets, trace_id=trace_id)
     return page_response(HtmlPage(html, status=HTTPStatus.NOT_FOUND))
 
 

@@ -211,7 +211,7 @@ def _broken(found: InstanceRead) -> Unusable:
     name = found.metadata.name
     return Unusable(
         f"The instance {name} is broken and cannot be started: remuda instance explain {name} shows the cause, and "
-        f"remuda instance rebuild {name} creates its root disk anew."
+        f"remuda instance rebuild {name} creates its root disk again."
     )
 
 

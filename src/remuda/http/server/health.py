@@ -82,7 +82,7 @@ class Mounts:
         return None
 
 
-def _links(mounted: Sequence[Mounted]) -> dict[str, str]:
+def _targets(mounted: Sequence[Mounted]) -> dict[str, str]:
     """Return the pages for browsers and the documentation of all APIs: the link's text by the URL."""
     pages = {f"{one.prefix}{path}": text for one in mounted for path, text in one.pages.items()}
     return pages | {f"{one.prefix}/docs": f"Documentation of {one.table.title}" for one in mounted}
@@ -169,7 +169,7 @@ class ProcessPages:
         self._cors = cors or Cors()
         self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
         self._checks = checks
-        self._links = _links(mounted)
+        self._targets = _targets(mounted)
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._invocations = invocations(PROCESS, self)
@@ -200,7 +200,7 @@ class ProcessPages:
         route = self._routes.get(path)
         if route is None and path not in _DOCUMENTS:
             seen.error_code = NotFound.code
-            return unknown_path(path, headers, self._links, trace_id=seen.trace_id)
+            return unknown_path(path, headers, self._targets, trace_id=seen.trace_id)
         if scope["method"] == "OPTIONS":
             return self._cors.preflight(headers.get(b"access-control-request-method"), _SHARED_METHODS)
         if scope["method"] not in _METHODS:
