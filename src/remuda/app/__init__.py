@@ -29,10 +29,12 @@ from remuda.config.settings import (
     compute_settings,
     connection_limits,
     metrics_settings,
+    rate_limit,
     region_settings,
 )
 from remuda.http.cors import Cors
 from remuda.http.merged_document import Published
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.server.health import PROCESS, Mounted
 from remuda.http.server.log import LogSettings
 from remuda.identity.app import TABLE as IDENTITY
@@ -97,6 +99,8 @@ def settings(configuration: Configuration, log: LogSettings) -> Settings:
         watches=server.watches,
         history_limit=server.history_limit,
         cors=cors,
+        rate=rate_limit(server),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
         metrics=metrics_settings(configuration.metrics, server),
         log=log,
     )

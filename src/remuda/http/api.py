@@ -279,7 +279,8 @@ class Api:
         if match is None:
             if method not in {"GET", "HEAD"}:
                 return self._without_endpoint(inbound, {"GET"})
-            return self._pages.response(path, mounted_at=scope.get("root_path", ""))
+            inbound.extra_headers += self._ports.limiter.take(self._address(inbound))
+            return self._pages.response(path, inbound.headers, mounted_at=scope.get("root_path", ""))
         endpoint = match.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             return self._without_endpoint(inbound, match.methods)
