@@ -7,7 +7,6 @@ address of its own, so the process shows the console output of its servers, to c
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from remuda.process import ProcessPorts
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import DEFAULT_CONSOLE_URL, SimCatalogue
-from remuda.providers.simulated.console import SimConsoles
+from remuda.providers.simulated.console import ConsoleSession, SimConsoles
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.seed import region_id
@@ -51,8 +50,8 @@ class Screens:
     """Screens of all simulated clouds, by their names."""
 
     consoles: Consoles
-    was_suspended: Callable[[str, datetime], Awaitable[bool]]
-    """Returns whether a person is suspended, or was at some time after this one."""
+    is_permitted: Callable[[ConsoleSession], Awaitable[bool]]
+    """Returns whether who opened a session may still see its screen."""
 
 
 class ScreenPath(Parameters, frozen=True):
@@ -74,7 +73,7 @@ async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) 
         return _closed()
     try:
         session = consoles.session_of_token(call.query.token, server=call.path.server)
-        if await screens.was_suspended(session.viewer, session.opened):
+        if not await screens.is_permitted(session):
             return _closed()
         written = await consoles.console_output(session.server, lines=_LINES)
     except NotFound:

@@ -29,13 +29,14 @@ from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
 from remuda.region.names import permission
+from remuda.region.servers.console_viewer import viewer_of
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.schema import ServerConsoleOutputRead, ServerConsoleSessionRead, ServerSshKeyRead
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.resources.conventions import identity_of, organization_of, region_of
-from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead
+from remuda.resources.tags import check_tags
 from remuda.store.contract import Store
 
 
@@ -102,7 +103,7 @@ class ServerActions:
     async def open_console(self, context: Context, server: str) -> ServerConsoleSessionRead:
         """Return the address at which a browser shows a server's screen."""
         _, cloud, handle = await self._target(context, server)
-        opening = require(cloud.provider.consoles).open_console(handle, viewer=context.principal.actor_name)
+        opening = require(cloud.provider.consoles).open_console(handle, viewer=str(viewer_of(context.principal)))
         return ServerConsoleSessionRead(
             url=await map_server_errors(opening, "server cannot be accessed in its current state")
         )
