@@ -19,8 +19,8 @@ from remuda.region.ports import AccountNames, RegionConnector
 from remuda.region.regions import rules, schema
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
-from remuda.resources.metadata import check_tags
 from remuda.resources.service import ResourceService
+from remuda.resources.tags import check_tags
 
 _OPERATION = "remuda/operation"
 """Annotation with the request that created a region: repeated, it finds the region instead of a conflict."""
