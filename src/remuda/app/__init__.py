@@ -118,7 +118,7 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
         )
         async with (
             audit_file(process, configuration.audit.file),
-            open_providers(process, of_region.regions, offered, url=url) as providers,
+            open_providers(process, of_region, offered, url=url) as providers,
             watching_keys(process),
             run_identity(
                 process,
@@ -129,7 +129,15 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
                 endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
                 example=example_instance(of_region.regions, offered),
             ) as identity,
-            run_region(process, server, of_region, metrics, identity=identity, providers=providers) as region,
+            run_region(
+                process,
+                server,
+                of_region,
+                metrics,
+                identity=identity,
+                providers=providers.source,
+                connector=providers.connector,
+            ) as region,
             run_compute(
                 process, server, compute_settings(configuration, url=url), metrics, identity=identity, region=region
             ) as compute,

@@ -44,7 +44,8 @@ def size_of(flavor: CloudFlavor) -> tuple[int, int, int, str]:
 
 
 def read_region(region: Region, capabilities: tuple[str, ...]) -> RegionRead:
-    spec = RegionSpecWire(type=region.spec.provider, features=_features(region, capabilities))
+    found = region.spec
+    spec = RegionSpecWire(type=found.provider, features=_features(region, capabilities), disabled=found.disabled)
     return RegionRead(metadata=read_metadata(region.metadata, region.spec.tags), spec=spec)
 
 

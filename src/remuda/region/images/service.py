@@ -21,7 +21,12 @@ from remuda.kernel.ids import is_id
 from remuda.kernel.memo import IdentityMemo
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.contract.common import InUse
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
+from remuda.region.catalogue.provider_registry import (
+    ProviderRegistry,
+    RegionProvider,
+    require,
+    require_enabled,
+)
 from remuda.region.images import rules
 from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import image_of
@@ -118,6 +123,7 @@ class Images:
         require_in_organization(principal, permission("images", "create"), organization)
         cloud = await self.providers.get_visible(principal, region)
         require(cloud.provider.images)
+        require_enabled(cloud.region)
         rules.check_new(body, principal)
         created = await find(self.store, ImageImport, context.operation)
         if created is None:

@@ -15,7 +15,13 @@ from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import CloudServers, CloudServerState
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, require
+from remuda.region.catalogue.provider_registry import (
+    ProviderRegistry,
+    RegionProvider,
+    map_server_errors,
+    require,
+    require_enabled,
+)
 from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import read_image, snapshot_of
 from remuda.region.images.schema import ServerSnapshotCreate
@@ -79,6 +85,7 @@ class ServerActions:
         self.servers.reject_if_deleting(found)
         cloud, handle = await self._locate(found)
         images, snapshots = require(cloud.provider.images), require(cloud.provider.snapshots)
+        require_enabled(cloud.region)
         source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
         if source is None:
             raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
