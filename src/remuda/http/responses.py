@@ -199,7 +199,7 @@ class Collection(Generic[ResourceT, ResponseT]):
 
     @property
     def listed(self) -> Selection:
-        """What the store lists; `visible` decides about each object."""
+        """The filter with which the store lists the objects; `visible` decides about each."""
         return Selection(labels=self.labels, index=self.index, any_of=self.scopes)
 
     def changes(self, store: Store, since: str) -> AsyncIterator[Event[ResourceT]]:

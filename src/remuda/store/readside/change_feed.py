@@ -42,7 +42,7 @@ class CommittedChange(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False)
 _Waiter = asyncio.Future[int]
 
 _NO_ENTRY: Sequence[IndexEntry] = (("", ""),)
-"""Where a watcher waits that no change concerns. No object is under it."""
+"""The entry of a watcher that no change concerns: there is no object under it."""
 
 
 class Feed:
