@@ -27,7 +27,7 @@ from remuda.http.docs import DocsPages as Documents
 from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.invocation import invocations
 from remuda.http.merged_document import Published
-from remuda.http.pages import page_response
+from remuda.http.pages import page_response, unknown_path
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.http.request import Observation, client_of, observation_of
@@ -84,19 +84,10 @@ class Mounts:
         return None
 
 
-NotFoundPage = Callable[[str], HtmlPage]
-"""Renders the page for a path that does not exist, with the trace id of the request."""
-
-
-def not_found_page(mounted: Sequence[Mounted]) -> NotFoundPage:
-    """Return the renderer of the page for browsers that are lost: it links to the pages that there are."""
-    template = _environment().get_template("not_found.html")
-
-    def render(trace_id: str) -> HtmlPage:
-        html = template.render(title="This page does not exist", mounted=mounted, trace_id=trace_id)
-        return HtmlPage(html, status=HTTPStatus.NOT_FOUND)
-
-    return render
+def _targets(mounted: Sequence[Mounted]) -> dict[str, str]:
+    """Return the pages for browsers and the documentation of all APIs: the link's text by the URL."""
+    pages = {f"{one.prefix}{path}": text for one in mounted for path, text in one.pages.items()}
+    return pages | {f"{one.prefix}/docs": f"Documentation of {one.table.title}" for one in mounted}
 
 
 FrontPage = Callable[[Sequence[tuple[str, str]]], HtmlPage]
@@ -186,7 +177,7 @@ class ProcessPages:
         self._cors = cors or Cors()
         self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
         self._checks = checks
-        self._not_found = not_found_page(mounted)
+        self._targets = _targets(mounted)
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._invocations = invocations(PROCESS, self)
@@ -220,10 +211,8 @@ class ProcessPages:
             return await page()
         route = self._routes.get(path)
         if route is None and path not in _DOCUMENTS:
-            if b"text/html" in headers.get(b"accept", b""):
-                seen.error_code = NotFound.code
-                return page_response(self._not_found(seen.trace_id))
-            raise NotFound("path", path)
+            seen.error_code = NotFound.code
+            return unknown_path(path, headers, self._targets, trace_id=seen.trace_id)
         if scope["method"] == "OPTIONS":
             return self._cors.preflight(headers.get(b"access-control-request-method"), _SHARED_METHODS)
         if scope["method"] not in _METHODS:
