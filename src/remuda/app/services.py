@@ -53,7 +53,7 @@ from remuda.region.app import RegionApp
 from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
-from remuda.region.ports import ProviderSource, RegionPorts
+from remuda.region.ports import ProviderSource, RegionConnector, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.resources.query import NetworkedQuery
 from remuda.service import ServiceApp, ServicePorts, in_thread
@@ -218,12 +218,14 @@ def run_region(
     *,
     identity: IdentityApp,
     providers: ProviderSource,
+    connector: RegionConnector,
 ) -> AbstractAsyncContextManager[RegionApp]:
     ports = RegionPorts(
         **_common_ports(process, server, metrics),
         authenticator=identity.authenticator,
         identity=identity_client(identity, _REGION),
         providers=providers,
+        connector=connector,
         settings=settings,
     )
     return _running(RegionApp(ports))

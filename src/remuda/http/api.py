@@ -31,6 +31,7 @@ from remuda.http.failures import AuthenticationFailures, is_failed_authenticatio
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.list_cache import ListCache
+from remuda.http.pages import unknown_path
 from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
@@ -238,6 +239,7 @@ class Api:
     def __init__(self, table: Table, services: object, ports: ApiPorts) -> None:
         """Take the services that the routes call. Raise ValueError if one is missing or ambiguous."""
         self._component = Component(name=table.service, version=release())
+        self._title = table.title
         self._ports, self._settings = ports, ports.settings
         self._lists = ListCache(ports.randomness)
         self._tree = PathTrie(
@@ -271,13 +273,14 @@ class Api:
         match = self._tree.find(path)
         if match is None and path not in self._pages:
             inbound.extra_headers = self._ports.limiter.take(self._address(inbound))
-            raise NotFound("path", path)
+            return self._unknown_path(path, inbound)
         inbound.extra_headers = self._settings.cors.headers(inbound.headers.get(b"origin"))
         method = scope["method"]
         if match is None:
             if method not in {"GET", "HEAD"}:
                 return self._without_endpoint(inbound, {"GET"})
-            return self._pages.response(path, mounted_at=scope.get("root_path", ""))
+            inbound.extra_headers += self._ports.limiter.take(self._address(inbound))
+            return self._pages.response(path, inbound.headers, mounted_at=scope.get("root_path", ""))
         endpoint = match.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             return self._without_endpoint(inbound, match.methods)
@@ -289,6 +292,11 @@ class Api:
         if endpoint.is_genuine is not None:
             return await self._authenticate_in_route(inbound)
         return await self._execute_as(inbound, await self._principal(inbound))
+
+    def _unknown_path(self, path: str, inbound: InboundRequest) -> Response:
+        inbound.observation.error_code = NotFound.code
+        targets = {f"{inbound.scope.get('root_path', '')}/docs": f"Documentation of {self._title}"}
+        return unknown_path(path, inbound.headers, targets, trace_id=inbound.observation.trace_id)
 
     def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Coroutine[Any, Any, Response]:
         endpoint = inbound.endpoint

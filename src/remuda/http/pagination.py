@@ -22,7 +22,7 @@ import msgspec
 from remuda.access.principal import AccessList, Permission
 from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.list_cache import CachedList, ListCache, LongList, array
-from remuda.http.responses import JSON, Collection, Header, Response, without_etag, without_etags
+from remuda.http.responses import JSON, Collection, Header, Response, is_match, without_etag, without_etags
 from remuda.http.schema import ListQuery, PageQuery
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, Malformed, NotFound, RemudaError, Unsealable
@@ -236,13 +236,6 @@ def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) ->
     if if_none_match is not None and is_match(if_none_match, found.etag):
         return Response(304, b"", headers)
     return Response(200, found.body, (JSON, *headers))
-
-
-def is_match(if_none_match: bytes, etag: bytes) -> bool:
-    """Return whether an If-None-Match header names this ETag, by the weak comparison that reads use."""
-    return if_none_match.strip() == b"*" or etag in [
-        tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")
-    ]
 
 
 def _long(collection: Collection[Any, Any], found: LongList, cursors: Cursors) -> Response:

@@ -322,3 +322,10 @@ def check_if_match(context: Context, etag: str, *, kind: str, name: str) -> None
     # A weak ETag keeps its W/ and equals none of ours, as the strong comparison for writes requires.
     if etag not in [tag.strip() for tag in expected.split(",")]:
         raise PreconditionFailed(kind, name)
+
+
+def is_match(if_none_match: bytes, etag: bytes) -> bool:
+    """Return whether an If-None-Match header names this ETag, by the weak comparison that reads use."""
+    return if_none_match.strip() == b"*" or etag in [
+        tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")
+    ]

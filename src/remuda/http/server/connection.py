@@ -26,7 +26,6 @@ from remuda.http.server.limits import (
     Progress,
     ReapedConnection,
 )
-from remuda.http.server.parted_transport import PartedTransport
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 _NEVER = math.inf
@@ -68,7 +67,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: list[Header] = []
         self._state: dict[str, Any] = {}
-        self._parts: PartedTransport | None = None
+        self._rejected: tuple[RemudaError, str] | None = None  # after the response that is being written
 
     # Called by the transport
 
@@ -77,8 +76,6 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
         self._tls = _tls(transport.get_extra_info("ssl_object"))
-        if self._tls is not None:
-            transport = self._parts = PartedTransport(transport, high=self._limits.write_buffer)
         self._transport, self._flow = transport, FlowControl(transport)
         self._reaper.connections.add(self)
         if self._handshake is not None:
@@ -126,9 +123,8 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Continue after a slow client has caught up."""
-        if self._parts is None or self._parts.resume():
-            self._flow.resume_writing()
-            self._reading.begin()
+        self._flow.resume_writing()
+        self._reading.begin()
 
     # Called by the parser
 
@@ -199,6 +195,9 @@ class Connection(asyncio.Protocol):
     def _on_response_complete(self) -> None:
         """Start the next request, or wait for one."""
         if self._transport.is_closing():
+            return
+        if self._rejected is not None:
+            self._reject(*self._rejected)
             return
         self._flow.resume_reading()
         if self._waiting:
@@ -330,12 +329,15 @@ class Connection(asyncio.Protocol):
 
     def _reject(self, error: RemudaError, reason: str) -> None:
         """Send an error response, and close the connection when the client has had time to read it."""
+        self._ignores_input = True
         if self._running and self._running.is_started and not self._running.is_complete:
-            self._close_counted(reason)  # in the middle of another response an error cannot be sent
+            if self._running.is_ending:
+                self._rejected = error, reason
+            else:
+                self._close_counted(reason)  # in the middle of another response an error cannot be sent
             return
         if self._running:
             self._running.disconnect()
-        self._ignores_input = True
         response = self._reaper.reject(error, reason, peer=self._client, default_headers=self._server.default_headers)
         self._transport.write(response)
         if self._transport.can_write_eof():

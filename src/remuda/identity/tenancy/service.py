@@ -38,7 +38,6 @@ from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import organization_of
 from remuda.resources.crud import find_in, get_in
-from remuda.resources.metadata import check_tags
 from remuda.resources.service import OrganizationResourceService, ResourceService
 from remuda.store.logs import Record
 
@@ -134,7 +133,6 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
 
     async def _check(self, organization: str, body: schema.OrganizationWrite) -> None:
         """Raise Invalid for an invalid request. The controller ensures one owner of a domain; this reports it early."""
-        check_tags(body.metadata.tags)
         rules.check_organization(body.spec)
         if body.spec.organization_type == "domain":
             await self._check_provider(organization, body.spec)
@@ -239,7 +237,6 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
         return await get_in(self.store, Project, project, organization)
 
     async def _check(self, organization: str, body: schema.ProjectWrite) -> None:
-        check_tags(body.metadata.tags)
         for group in body.spec.group_ids:
             if not await self._has_group(organization, group):
                 raise Malformed(f"group ID {group} does not exist")
@@ -279,17 +276,12 @@ class OrganizationProviders(OrganizationResourceService[OAuth2Provider, schema.P
         """Create a provider, named after the request, so that repeating the request creates no second one."""
         self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
-        _check(body)
+        rules.check_issuer(body.spec.issuer)
         return await self.insert(context, rules.new_provider(context.operation, owner, body, context.principal))
 
     async def update(self, context: Context, organization: str, provider: str, body: schema.ProviderWrite) -> None:
         async def changed(found: OAuth2Provider) -> OAuth2Provider:
-            _check(body)
+            rules.check_issuer(body.spec.issuer)
             return rules.updated_provider(found, body, context.principal, self.clock.now())
 
         await self.update_with(context, organization, provider, changed)
-
-
-def _check(body: schema.ProviderWrite) -> None:
-    check_tags(body.metadata.tags)
-    rules.check_issuer(body.spec.issuer)

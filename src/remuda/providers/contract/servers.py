@@ -156,8 +156,8 @@ class CloudConsoles(Protocol):
     async def open_console(self, handle: Handle, *, viewer: str = "") -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none.
 
-        `viewer` is for whom it is opened. A cloud whose screens this process shows closes them when that person is
-        suspended; others ignore it.
+        `viewer` says for whom it is opened. A cloud whose screens this process shows keeps it with the session, which
+        ends when the viewer may no longer open it; others ignore it.
         """
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
