@@ -208,10 +208,9 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
     The rendered bytes are shared by many readers. Removing ETags copies them, so do it for few at a time.
     """
     store, kind, visible = collection.store, collection.kind, collection.visible
-    labels, index = collection.labels, collection.index
     if visible is None and not collection.has_secret:
-        return await store.list_views(kind, collection.view, labels=labels, index=index, limit=limit, after=after)
-    found = await store.list(kind, labels=labels, index=index, limit=limit, after=after)
+        return await store.list_views(kind, collection.view, **collection.listed, limit=limit, after=after)
+    found = await store.list(kind, **collection.listed, limit=limit, after=after)
     items = []
     for number, resource in enumerate(found.items):
         if number % _STREAMED == 0:
