@@ -102,7 +102,7 @@ HEARTBEAT_S = 15.0
 """Time between two heartbeats of an idle stream, unless a service needs another one."""
 _PART_BYTES = 4 << 10
 """Size of a chunk of the initial objects: there may be many readers, which may not read."""
-_HELD_BYTES = 32 << 10
+_SLICE_BYTES = 32 << 10
 """Rendered objects that a reader may occupy that does not read."""
 _ACCESS_CHANGED = "access_changed"
 _ACCESS_VALID_S = 1.0
@@ -262,7 +262,7 @@ class _Stream:
         return sse_event("end", msgspec.json.encode({"reason": reason}), cursor=cursor)
 
     async def _present(self) -> AsyncGenerator[bytes]:
-        slices = SliceReader(self._collection, most=SLICE, slice_bytes=_HELD_BYTES)
+        slices = SliceReader(self._collection, most=SLICE, slice_bytes=_SLICE_BYTES)
         page = await slices.read()
         while True:
             for events in map(added_events, batches(self._collection.view, page.items, _PART_BYTES)):
