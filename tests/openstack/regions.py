@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from remuda.app import registry
 from remuda.app.openstack import OpenStackRegions
 from remuda.kernel.clock import SystemClock
@@ -17,12 +19,20 @@ from remuda.outbound.addresses import SystemResolver
 from remuda.region.kinds.regions import RegionOpenstack, RegionSpec, ServiceAccountConfig
 from remuda.region.ports import AccountNames
 from remuda.store.sqlite.store import open_store
+from tests.kit.processes.terminal import IMAGES
 from tests.kit.simulation.store import SEALER
 from tests.openstack.plane.api import Session
 from tests.openstack.plane.configuration import PASSWORD, REGION
 from tests.openstack.plane.plane import Plane
 
 LOOPBACK = ("127.0.0.0/8",)
+SETTINGS = {
+    "REMUDA_REGION__CLOUD_TARGETS": '["127.0.0.0/8"]',
+    "REMUDA_REGION__IMAGE_TARGETS": f'["{IMAGES}/32"]',
+    "REMUDA_REGION__SIMULATED": "false",
+    "REMUDA_SERVER__REQUEST_TIMEOUT": "45s",
+}
+"""Settings of a process whose regions are on the plane."""
 T = TypeVar("T")
 
 
@@ -40,7 +50,7 @@ class Domain:
         account = ServiceAccountConfig(domain_id="", project_id="", user_id="", password=Secret(password))
         where = endpoint or self.plane.configuration.auth_url
         found = RegionOpenstack(endpoint=where, region=REGION, service_account=account)
-        return RegionSpec(provider="openstack", openstack=_replaced(found, section))
+        return RegionSpec(provider="openstack", openstack=replace(found, **section))
 
     def names(self, **other: str) -> AccountNames:
         return AccountNames(**{"domain": self.name, "user": "manager", **other})
@@ -52,16 +62,10 @@ class Domain:
         return [each["name"] for each in found]
 
 
-def _replaced(found: RegionOpenstack, section: dict[str, Any]) -> RegionOpenstack:
-    from msgspec.structs import replace  # noqa: PLC0415
-
-    return replace(found, **section)
-
-
 @contextmanager
 def domain_of_its_own(plane: Plane, *, role: str = "manager") -> Iterator[Domain]:
     """Create a domain with a manager, and remove both afterwards."""
-    admin, name = Session.admin(plane.configuration), f"regions-{uuid.uuid4().hex[:8]}"
+    admin, name = Session.admin(plane.configuration), unique_name()
     domain = admin.create("keystone", "/domains", {"domain": {"name": name}})["id"]
     body = {"user": {"name": "manager", "domain_id": domain, "password": PASSWORD}}
     user = admin.create("keystone", "/users", body)["id"]
@@ -72,8 +76,20 @@ def domain_of_its_own(plane: Plane, *, role: str = "manager") -> Iterator[Domain
     try:
         yield Domain(plane, name, domain, user)
     finally:
-        assert admin.request("PATCH", "keystone", f"/domains/{domain}", {"domain": {"enabled": False}})[0] == 200
-        assert admin.request("DELETE", "keystone", f"/domains/{domain}")[0] == 204
+        removed_domain(plane, name)
+
+
+def unique_name() -> str:
+    return f"regions-{uuid.uuid4().hex[:8]}"
+
+
+def removed_domain(plane: Plane, name: str) -> None:
+    """Remove a domain, if it is there, with its users."""
+    admin = Session.admin(plane.configuration)
+    for each in admin.get("keystone", f"/domains?name={name}")["domains"]:
+        path = f"/domains/{each['id']}"
+        assert admin.request("PATCH", "keystone", path, {"domain": {"enabled": False}})[0] == 200
+        assert admin.request("DELETE", "keystone", path)[0] == 204
 
 
 def connected(

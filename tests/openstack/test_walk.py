@@ -14,23 +14,16 @@ import pytest
 from tests.kit.image_server import images
 from tests.kit.processes.operator import ADMIN, issue
 from tests.kit.processes.program import Running, running
-from tests.kit.processes.terminal import IMAGES
 from tests.openstack.plane.api import Session, eventually
 from tests.openstack.plane.configuration import PASSWORD, REGION
 from tests.openstack.plane.plane import Plane
-from tests.openstack.regions import Domain, domain_of_its_own
+from tests.openstack.regions import SETTINGS, Domain, domain_of_its_own
 
 pytestmark = pytest.mark.openstack
 
-WITHIN_S = 180.0
+WITHIN_S = 300.0
 POLL_S = 0.3
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
-SETTINGS = {
-    "REMUDA_REGION__CLOUD_TARGETS": '["127.0.0.0/8"]',
-    "REMUDA_REGION__IMAGE_TARGETS": f'["{IMAGES}/32"]',
-    "REMUDA_REGION__SIMULATED": "false",
-    "REMUDA_SERVER__REQUEST_TIMEOUT": "45s",
-}
 RESOURCES = (  # service, list of the administrator, its key, and the member that names the project
     ("keystone", "/projects", "projects", "id"),
     ("keystone", "/users", "users", ""),

@@ -18,7 +18,8 @@ from remuda.outbound.addresses import AddressPolicy, Resolver, read_target
 from remuda.outbound.client import new_tls
 from remuda.providers.contract.catalogue import CloudGpu
 from remuda.providers.openstack.catalogue import FlavorOverride, FlavorSelection
-from remuda.providers.openstack.client import ApplicationCredential, CloudAddress, OpenStackClient
+from remuda.providers.openstack.client import CloudAddress, OpenStackClient
+from remuda.providers.openstack.logins import ApplicationCredential
 from remuda.providers.openstack.probe import ManagerNames, ProbeFailed, find_manager
 from remuda.providers.openstack.provider import OpenStackSettings, open_cloud
 from remuda.providers.openstack.survey import own_project_kept, remove_own_project, survey

@@ -16,7 +16,8 @@ import msgspec
 from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudImage
 from remuda.providers.openstack.catalogue import OpenStackExternalNetworks, OpenStackFlavors
-from remuda.providers.openstack.client import ApiError, CloudSession
+from remuda.providers.openstack.client import CloudSession
+from remuda.providers.openstack.errors import ApiError, QuotaUsedUp
 from remuda.providers.openstack.image_properties import image_of
 from remuda.providers.openstack.images import OpenStackImages
 from remuda.providers.openstack.probe import ProbeFailed
@@ -215,6 +216,8 @@ async def _try_set(own: CloudSession, service: str, path: str, envelope: str, qu
     except ApiError as error:
         if error.http_status != _FORBIDDEN:
             raise
+        return False
+    except QuotaUsedUp:  # the message of a missing policy line speaks of quotas, too
         return False
     return True
 
