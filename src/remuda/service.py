@@ -14,6 +14,7 @@ from remuda.http.authentication import Authenticator
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.record_budget import RecordBudget
 from remuda.http.request_slots import RequestSlots
 from remuda.http.routes import Table
 from remuda.http.watch import HEARTBEAT_S, WatchPorts
@@ -113,6 +114,8 @@ class ServicePorts:
     """The slots of open watches, which the services of a process share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """The slots of requests in progress, which the services of a process share."""
+    record_budget: RecordBudget | None = None
+    """The budgets of records of all organizations, if the services of a process share them."""
     rate: RateLimit = field(default_factory=RateLimit)
     failure_rate: RateLimit = RateLimit(quota=600, name="failures")  # noqa: RUF009  it is a frozen value
     """Failed authentications of one address."""
@@ -171,6 +174,7 @@ def api_ports(
             is_only_process=ports.is_only_process,
         ),
         watch=watches,
+        records=ports.record_budget or RecordBudget(ports.clock),
         slots=ports.request_slots,
         owners=owners or {},
         settings=replace(ports.api, url=url.rstrip("/")),
