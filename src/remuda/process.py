@@ -30,6 +30,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
 from remuda.http.proxies import ForwardingProxies
@@ -153,6 +154,8 @@ class ProcessPorts:
     """The slots of open watches, which all services share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """The slots of requests in progress, which all services share."""
+    buffer_shares: BufferShares = field(default_factory=BufferShares)
+    """The shares of the memory for requests and responses, which the server and all services share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +270,7 @@ def _server(
         count_closed=metrics.count_closed,
         closing=ports.closing,
         limits=_within_descriptors(settings.connection_limits),
+        buffers=ports.buffer_shares,
         tls=tls,
         is_https=settings.is_https,
     )

@@ -145,6 +145,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "watch_slots": process.watch_slots,
         "request_slots": process.request_slots,
         "record_budget": process.record_budget,
+        "buffer_shares": process.buffer_shares,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "failure_rate": failure_limit(server),

@@ -154,7 +154,13 @@ class ServerConfig(Section):
             check_positive,
         ),
     ] = 4_294_967_296
-    body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
+    body_limit: Annotated[
+        int,
+        Description(
+            "Largest size of a request body in bytes; at most 64 KiB on routes that require no credentials.",
+            check_positive,
+        ),
+    ] = 262_144
     head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(
         seconds=10
     )

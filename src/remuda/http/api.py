@@ -22,6 +22,7 @@ from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component, FindOwner
 from remuda.http.authentication import Authenticator, RequestCredentials, read_credentials
+from remuda.http.buffer_shares import UNCOUNTED, BufferShares
 from remuda.http.cors import Cors
 from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
@@ -73,7 +74,7 @@ class ApiSettings:
     """Limits of an API, and its CORS policy."""
 
     body_limit: int = 256 * 1024
-    """Largest request body in bytes: parsing one blocks the event loop."""
+    """Largest request body in bytes: parsing one blocks the event loop. On public routes it is at most 64 KiB."""
     body_timeout_s: float = 10.0
     time_limit_s: float = 30.0
     """Timeout of a request, except streams."""
@@ -102,11 +103,14 @@ class ApiPorts:
     watch: WatchPorts
     records: RecordBudget
     slots: RequestSlots = field(default_factory=RequestSlots)
+    buffers: BufferShares = field(default_factory=BufferShares)
     owners: Mapping[str, FindOwner] = field(default_factory=dict)
     """Functions that find the organization of an object for the audit, by the path parameter that names it."""
     settings: ApiSettings = field(default_factory=ApiSettings)
 
 
+_LONGEST_KEPT = 4 * 1024
+"""Length of the longest credentials that are kept with an idle connection."""
 _OTHER_CREDENTIALS = frozenset({b"x-principal", b"x-impersonate", b"ssl-client-cert"})
 
 
@@ -127,7 +131,10 @@ def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials
     sent = headers.get(b"authorization")
     known = connection.get("credentials")
     if known is None or known[0] != sent:
-        connection["credentials"] = known = sent, _read_credentials(inbound, ports).with_digest()
+        read = _read_credentials(inbound, ports).with_digest()
+        if sent is not None and len(sent) > _LONGEST_KEPT:
+            return read
+        connection["credentials"] = known = sent, read
     credentials: RequestCredentials = known[1]
     return credentials
 
@@ -217,6 +224,7 @@ async def _watch(
 
 
 _DEFECTS = 500
+_PUBLIC_BODY_LIMIT = 64 * 1024
 
 
 async def _audited(audit: Audit, execution: Coroutine[Any, Any, Response]) -> Response:
@@ -268,6 +276,8 @@ class Api:
         finally:
             if inbound.counted_as:
                 self._ports.slots.release(inbound.counted_as)
+            if inbound.buffered is not None:
+                inbound.buffered.clear()
 
     async def _respond(self, inbound: InboundRequest) -> Response:
         scope = inbound.scope
@@ -410,7 +420,9 @@ class Api:
         raw = b""
         if endpoint.has_body:
             sent = inbound.scope["headers"]
-            raw = await read_body(inbound.receive, sent, limit=settings.body_limit, timeout_s=settings.body_timeout_s)
+            limit = min(settings.body_limit, _PUBLIC_BODY_LIMIT) if endpoint.is_public else settings.body_limit
+            count = partial(inbound.count_bytes, self._ports.buffers, settings.forwarding)
+            raw = await read_body(inbound.receive, sent, limit=limit, timeout_s=settings.body_timeout_s, count=count)
         body = endpoint.read_body(raw, inbound.headers)
         audit.note_body(endpoint.named_in(body))
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
@@ -458,8 +470,12 @@ class Api:
             await self._admit(inbound, partial(endpoint.is_genuine, call))
         result = await run_with_timeout(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
         if isinstance(result, Collection):
-            return await collection_response(inbound, context, result, self._ports, self._lists)
-        return endpoint.render(endpoint.filtered(result, inbound.query))
+            response = await collection_response(inbound, context, result, self._ports, self._lists)
+        else:
+            response = endpoint.render(endpoint.filtered(result, inbound.query))
+        if endpoint.is_read and not (isinstance(response.body, bytes) and len(response.body) <= UNCOUNTED):
+            inbound.count_response(self._ports.buffers, self._settings.forwarding, response)
+        return response
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:
         observation = inbound.observation

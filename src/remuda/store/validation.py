@@ -54,6 +54,11 @@ def check_status(kind: Kind[ResourceT], resource: ResourceT) -> None:
     _check_keys("status", getattr(resource, "status", None), kind.list_keys.below.get("status"))
 
 
+def is_label_value(value: str) -> bool:
+    """Return whether a label can have this value."""
+    return not value or (len(value) <= _PART_LIMIT and _PART.fullmatch(value) is not None)
+
+
 def check_limit(limit: int | None) -> None:
     """Raise Invalid unless this is a valid number of items for a page."""
     if limit is not None and limit < 1:
@@ -96,7 +101,7 @@ def _check_name(field: str, name: str) -> None:
 def _check_labels(field: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         check_qualified(field, key)
-        if value and (len(value) > _PART_LIMIT or not _PART.fullmatch(value)):
+        if not is_label_value(value):
             remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
             raise Invalid(f"{field}[{key}]", "has an invalid value", remedy=remedy)
 

@@ -23,6 +23,8 @@ NOSNIFF = b"x-content-type-options: nosniff\r\n"
 _NOT_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9a-z]")
 _CONTROLS = bytes({*range(0x20), 0x7F} - {ord("\t")})
 _WITHOUT_BODY = {204, 304}
+_READS = {"GET", "HEAD"}
+"""Methods whose requests have no body that means anything."""
 _BODY_BUFFER = 64 * 1024
 PART = 64 * 1024
 """Bytes of a body that are written at once."""
@@ -93,7 +95,7 @@ class RequestCycle:
     __slots__ = (
         *("_body", "_default_headers", "_expects_continue", "_flow", "_has_message", "_head", "_is_chunked", "_left"),
         *("_loop", "_on_complete", "_transport", "_waiter", "is_body_complete", "is_complete", "is_disconnected"),
-        *("is_ending", "is_started", "keep_alive", "scope"),
+        *("is_ending", "is_started", "keep_alive", "scope", "weight"),
     )
 
     def __init__(
@@ -113,6 +115,8 @@ class RequestCycle:
         self.is_started = self.is_complete = self.is_body_complete = self.is_disconnected = False
         self.is_ending = False
         """Whether the application has sent all, and the last of it is being written in parts."""
+        self.weight = 0
+        """Bytes that its head counts as, while it is in progress."""
         self._transport, self._flow, self._loop = transport, flow, loop
         self._default_headers, self._expects_continue, self._on_complete = (
             default_headers,
@@ -141,6 +145,9 @@ class RequestCycle:
     # Called by the connection
 
     def add_body(self, body: bytes) -> None:
+        """Keep a part of the body for the application, unless it does not read it."""
+        if self.is_started or self.scope["method"] in _READS:
+            return
         self._body += body
         if len(self._body) > _BODY_BUFFER:
             self._flow.pause_reading()
@@ -194,6 +201,7 @@ class RequestCycle:
         assert not self.is_started, "a response has one head"
         lines, given = header_lines(headers), dict(headers)
         self.is_started, self._expects_continue = True, False
+        self._body.clear()
         framing = b"" if b"x-content-type-options" in given else NOSNIFF
         if given.get(b"connection") == b"close":
             self.keep_alive = False

@@ -20,7 +20,7 @@ from remuda.access.checks import (
     require_in_project,
     require_organization_access,
 )
-from remuda.access.principal import Context, Permission, Principal, Verb
+from remuda.access.principal import Context, OrganizationAccess, Permission, Principal, Verb
 from remuda.http.pagination import Cursors
 from remuda.http.responses import Collection, Rendered, without_etags
 from remuda.identity.consent import agreed_memberships, owner_of_domain
@@ -39,6 +39,7 @@ from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import organization_of
 from remuda.resources.crud import find_in, get_in
 from remuda.resources.service import OrganizationResourceService, ResourceService
+from remuda.store.contract import NAME_INDEX
 from remuda.store.logs import Record
 
 
@@ -73,7 +74,8 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
             visible &= context.principal.access.organizations.keys()
         if visible is None or query != schema.OrganizationQuery(email=query.email):
             is_visible = None if visible is None else (lambda organization: organization.name in visible)
-            return Collection(store=self.store, kind=Organization, view=self.view, visible=is_visible)
+            scopes = None if visible is None else [(NAME_INDEX, each) for each in visible]
+            return Collection(store=self.store, kind=Organization, view=self.view, scopes=scopes, visible=is_visible)
         return await self._list_by_name(context, visible)
 
     async def create(self, context: Context, body: schema.OrganizationWrite) -> Organization:
@@ -180,15 +182,21 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
         require_organization_access(principal, read_permission, organization)
         await self.store.get(Organization, organization)
 
-        def is_visible(project: Project) -> bool:
-            return is_allowed_in_project(principal, read_permission, organization, project.name)
+        where = {ORGANIZATION_LABEL: organization}
+        if _is_allowed_in_all(context, read_permission, organization):
+            return Collection(store=self.store, kind=Project, view=self.view, labels=where)
 
+        def is_readable(project: str) -> bool:
+            return is_allowed_in_project(principal, read_permission, organization, project)
+
+        known = principal.access.organizations.get(organization, OrganizationAccess()).projects
         return Collection(
             store=self.store,
             kind=Project,
             view=self.view,
-            labels={ORGANIZATION_LABEL: organization},
-            visible=None if _is_allowed_in_all(context, read_permission, organization) else is_visible,
+            labels=where,
+            scopes=[(NAME_INDEX, project) for project in known if is_readable(project)],
+            visible=lambda project: is_readable(project.name),
         )
 
     async def create(self, context: Context, organization: str, body: schema.ProjectWrite) -> Project:

@@ -13,7 +13,7 @@ from remuda.providers.contract.common import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudPortSpec:
-    """Desired port. We choose its address, and the provider assigns that to no other port."""
+    """Desired port, with sorted groups and sources. We choose its address, which no other port gets."""
 
     handle: Handle
     network: str
