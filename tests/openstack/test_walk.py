@@ -21,7 +21,7 @@ from tests.openstack.regions import SETTINGS, Domain, domain_of_its_own
 
 pytestmark = pytest.mark.openstack
 
-WITHIN_S = 300.0
+WITHIN_S = 600.0
 POLL_S = 0.3
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
 RESOURCES = (  # service, list of the administrator, its key, and the member that names the project
@@ -76,7 +76,7 @@ class Walker:
         found = self.process.credentials
         headers = {"Authorization": f"Bearer {self.admin if is_admin else found['token']}"}
         url = found["endpoints"][service] + path
-        response = httpx2.request(method, url, headers=headers, json=body, timeout=60)
+        response = httpx2.request(method, url, headers=headers, json=body, timeout=150)
         assert response.status_code < 300, (method, path, response.status_code, response.text)
         return response.json() if response.content else None
 
@@ -107,7 +107,7 @@ class Walker:
         url = found["endpoints"][service] + path
 
         def is_gone() -> bool:
-            return httpx2.get(url, headers=headers, timeout=60).status_code == 404
+            return httpx2.get(url, headers=headers, timeout=150).status_code == 404
 
         eventually(is_gone, within_s=WITHIN_S)
 
