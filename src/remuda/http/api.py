@@ -62,6 +62,7 @@ from remuda.kernel.errors import (
 )
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
+from remuda.kernel.time_limits import TimeLimits
 from remuda.store.logs import Log
 from remuda.version import release
 
@@ -158,18 +159,21 @@ def _authenticating(address: str) -> str:
 
 
 async def collection_response(
-    inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts, lists: ListCache
+    inbound: InboundRequest,
+    context: Context,
+    collection: Collection[Any, Any],
+    ports: ApiPorts,
+    lists: ListCache,
+    limits: TimeLimits,
 ) -> Response:
     """Return a collection as its query asks: a list, a page, or a stream of changes."""
     last_event_id = read_header(inbound.headers, "Last-Event-ID")
     if isinstance(inbound.query, NamedListQuery) and inbound.query.name is not None:
         collection = collection.named(inbound.query.name)
     if inbound.query.watch:
-        response = await _watch(inbound, context.principal, collection, last_event_id, ports)
+        response = await _watch(inbound, context.principal, collection, last_event_id, ports, limits)
     else:
-        response = await run_with_timeout(
-            ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports, lists)
-        )
+        response = await run_with_timeout(limits, _list(inbound, context.principal, collection, ports, lists))
         if any(name == b"cache-control" for name, _ in response.headers):
             return response
     return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
@@ -196,12 +200,13 @@ async def _watch(
     collection: Collection[Any, Any],
     last_event_id: str | None,
     ports: ApiPorts,
+    limits: TimeLimits,
 ) -> Response:
     async def renew() -> Principal:
         if inbound.credentials is None:
             return ANONYMOUS
         authentication = ports.authenticator.authenticate(_credentials(inbound, ports))
-        return await run_with_timeout(ports.settings.time_limit_s, authentication)
+        return await run_with_timeout(limits, authentication)
 
     return await watch_response(
         collection,
@@ -239,6 +244,8 @@ class Api:
         """Take the services that the routes call. Raise ValueError if one is missing or ambiguous."""
         self._component = Component(name=table.service, version=release())
         self._ports, self._settings = ports, ports.settings
+        self._limits = TimeLimits(ports.settings.time_limit_s)
+        self._body_limits = TimeLimits(ports.settings.body_timeout_s)
         self._lists = ListCache(ports.randomness)
         self._tree = PathTrie(
             (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
@@ -347,7 +354,7 @@ class Api:
                 address = self._address(inbound)
                 if failures.is_over(address) and not await authenticator.is_genuine(credentials):
                     await failures.admit(address, subject=_subject(inbound))
-            principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
+            principal = await run_with_timeout(self._limits, authenticator.authenticate(credentials))
         except Unauthenticated:
             if is_of_client:
                 inbound.extra_headers += failures.count(self._address(inbound))
@@ -398,7 +405,7 @@ class Api:
         raw = b""
         if endpoint.has_body:
             sent = inbound.scope["headers"]
-            raw = await read_body(inbound.receive, sent, limit=settings.body_limit, timeout_s=settings.body_timeout_s)
+            raw = await read_body(inbound.receive, sent, limit=settings.body_limit, within=self._body_limits)
         body = endpoint.read_body(raw, inbound.headers)
         audit.note_body(endpoint.named_in(body))
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
@@ -442,9 +449,9 @@ class Api:
         )
         if endpoint.is_genuine is not None:
             await self._admit(inbound, partial(endpoint.is_genuine, call))
-        result = await run_with_timeout(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
+        result = await run_with_timeout(self._limits, (invoke or endpoint.invoke)(call))
         if isinstance(result, Collection):
-            return await collection_response(inbound, context, result, self._ports, self._lists)
+            return await collection_response(inbound, context, result, self._ports, self._lists, self._limits)
         return endpoint.render(endpoint.filtered(result, inbound.query))
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:

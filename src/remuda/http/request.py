@@ -5,7 +5,6 @@ A body whose announced length exceeds the limit is rejected before any of it is 
 exceeds the limit: memory holds no more than the limit and one network read.
 """
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -20,7 +19,9 @@ from remuda.http.errors import RejectedRequest, reject
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import client_network
 from remuda.http.responses import Header, Response
-from remuda.kernel.errors import Malformed, TooLarge, TooSlow
+from remuda.http.time_limit import run_with_timeout
+from remuda.kernel.errors import Malformed, TimedOut, TooLarge, TooSlow
+from remuda.kernel.time_limits import TimeLimits
 
 
 class Observation:
@@ -203,7 +204,7 @@ def read_key(headers: Mapping[bytes, bytes], *, is_public: bool) -> str | None:
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
-async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, timeout_s: float) -> bytes:
+async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, within: TimeLimits) -> bytes:
     """Return the whole body.
 
     Raise TooLarge or TooSlow, Malformed if its announced length is not a number, and `ClientDisconnect` if the client
@@ -212,10 +213,9 @@ async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, 
     if _announced(headers) > limit:
         raise TooLarge("body", limit)
     try:
-        async with asyncio.timeout(timeout_s):
-            return await _read(receive, limit)
-    except TimeoutError:
-        raise TooSlow(timeout_s) from None
+        return await run_with_timeout(within, _read(receive, limit))
+    except TimedOut:
+        raise TooSlow(within.seconds) from None
 
 
 async def _read(receive: Receive, limit: int) -> bytes:

@@ -29,6 +29,7 @@ from structlog.contextvars import bind_contextvars
 
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Conflict, RemudaError
+from remuda.kernel.time_limits import TimeLimits
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.queue import Item, Queue, Rank
@@ -96,6 +97,7 @@ class Reconciler:
 
     def __init__(self, name: str, reconcile: Reconcile, ports: ReconcilePorts, settings: ControllerSettings) -> None:
         self.name, self.ports, self.settings = name, ports, settings
+        self._limits = TimeLimits(settings.deadline_s)
         self._reconcile = reconcile
 
     def begin(self, key: str, item: Item, *, failures: int) -> ReconcileContext:
@@ -114,16 +116,16 @@ class Reconciler:
 
     async def perform(self, context: ReconcileContext) -> ReconcileOutcome:
         """Reconcile a key once. Only a cancellation of the calling task is raised."""
-        timer = asyncio.timeout(self.settings.deadline_s)
+        limit = self._limits.begin()
         try:
-            async with timer:
+            with limit:
                 result = await self._reconcile(context.key, context)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
             outcome = self._errored(context)  # something that it awaited was cancelled, not this task
         except Exception as error:  # noqa: BLE001  no error stops the other keys
-            outcome = self._timed_out(context) if timer.expired() else self._raised(error, context)
+            outcome = self._timed_out(context) if limit.is_expired else self._raised(error, context)
         else:
             outcome = self._outcome_of(result, context)
         if context.requeue_s is not None and (outcome.pause_s is None or context.requeue_s < outcome.pause_s):
