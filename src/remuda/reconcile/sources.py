@@ -32,6 +32,9 @@ When = Callable[[ResourceT], Hashable]
 Add = Callable[[str, Cause, Rank, float], None]
 """Enqueues a key, now or after a delay."""
 
+Notice = Callable[[Resource], None]
+"""Takes note of an object whose keys will be enqueued."""
+
 _PAGE = 500
 _MAX_STORED = 100_000
 
@@ -118,10 +121,21 @@ class Source(Generic[ResourceT]):
 class Watcher(Generic[ResourceT]):
     """The watch of one source, as a background task: call `run` again when it fails."""
 
-    def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, on_start: Callable[[], None]) -> None:
-        """Pass keys to `add`; call `on_start` whenever the watch starts from a new version, without earlier changes."""
+    def __init__(
+        self,
+        source: Source[ResourceT],
+        store: Store,
+        add: Add,
+        *,
+        on_start: Callable[[], None],
+        notice: Notice = lambda _: None,
+    ) -> None:
+        """Pass objects to `notice`, then their keys to `add`.
+
+        `on_start` is called whenever the watch starts from a new version, without earlier changes.
+        """
         self._source, self._store, self._add = source, store, add
-        self._on_start = on_start
+        self._on_start, self._notice = on_start, notice
         self._version: str | None = None
         self._seen: dict[str, Hashable] = {}
 
@@ -160,6 +174,8 @@ class Watcher(Generic[ResourceT]):
             kind = self._source.kind.__name__
             structlog.get_logger().exception("change not mapped to keys", kind=kind, name=change.resource.name)
             return
+        if keys:
+            self._notice(change.resource)
         delay_s = self._source.created_delay_s(change.resource) if change.type == "added" else 0.0
         for key in keys:
             self._add(key, "event", self._source.rank, delay_s)
