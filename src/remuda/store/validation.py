@@ -96,9 +96,15 @@ def _check_name(field: str, name: str) -> None:
 def _check_labels(field: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         check_qualified(field, key)
-        if value and (len(value) > _PART_LIMIT or not _PART.fullmatch(value)):
+        if not _is_label_value(value):
             remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
             raise Invalid(f"{field}[{key}]", "has an invalid value", remedy=remedy)
+
+
+@lru_cache(maxsize=4096)
+def _is_label_value(text: str) -> bool:
+    """Return whether a text is a valid value of a label. Cached, because objects share organizations and the like."""
+    return not text or (len(text) <= _PART_LIMIT and _PART.fullmatch(text) is not None)
 
 
 def _check_annotations(metadata: Metadata) -> None:
