@@ -111,6 +111,8 @@ class Source(Generic[ResourceT]):
     kind: type[ResourceT]
     when: When[ResourceT] = intent_changed
     keys: KeyMapper[ResourceT] = own_name
+    concerns: Callable[[ResourceT], bool] = lambda _: True
+    """Whether an object can have keys at all; of another one nothing is remembered."""
     rank: Rank = Rank.USER
     created: bool = True
     """Whether the creation of an object counts; not where other objects wait for a deletion."""
@@ -181,15 +183,15 @@ class Watcher(Generic[ResourceT]):
             self._add(key, "event", self._source.rank, delay_s)
 
     def _matters(self, change: Change[ResourceT]) -> bool:
-        if change.type == "added" and not self._source.created:
+        source, name = self._source, change.resource.name
+        if (change.type == "added" and not source.created) or not source.concerns(change.resource):
             return False
-        if self._source.when is version_changed:
+        if source.when is version_changed:
             return True
-        name = change.resource.name
         if change.type == "deleted":
             self._seen.pop(name, None)
             return True
-        before, now = self._seen.get(name), self._source.when(change.resource)
+        before, now = self._seen.get(name), source.when(change.resource)
         if len(self._seen) >= _MAX_STORED:
             self._seen.clear()  # bounds memory, at the cost of an unnecessary reconcile each
         self._seen[name] = now
@@ -197,4 +199,6 @@ class Watcher(Generic[ResourceT]):
 
     async def _keys(self, resource: ResourceT) -> Iterable[str]:
         keys = self._source.keys(resource)
+        if isinstance(keys, tuple | list):  # almost always, and the check below takes longer than the rest
+            return keys
         return list(await keys if isinstance(keys, Awaitable) else keys)
