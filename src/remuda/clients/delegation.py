@@ -61,6 +61,13 @@ class Delegation:
             key=key or operation,
         )
 
+    async def reading(self, organization: str | None = None, project: str | None = None) -> Context:
+        """Return the context of a read with the service's own permissions; it creates nothing and needs no id."""
+        principal = await self.service()
+        if organization is not None:
+            principal = principal.with_payer(organization, project)
+        return Context(principal=principal, operation="")
+
     async def on_behalf_of(self, context: Context) -> Context:
         """Return the context of a call with the service's permissions, for a caller whose own it has checked."""
         principal = acting_for(await self.service(), claim_of(context.principal))
