@@ -34,6 +34,8 @@ OTHER_IDS = {
     "CauseRead.traceID": "of traces, in hexadecimal",
     "OperationRead.traceID": "of traces, in hexadecimal",
     "EntryRead.traceID": "of traces, in hexadecimal",
+    "Openstack.domainID": "the cloud chooses it",
+    "Openstack.userID": "the cloud chooses it",
     "OrphanRead.objectId": "empty means none",
     "StorageCreateSpec.storageClassId": "has always been any text; an unknown one is rejected",
     "ServerStatusRead.sshCertificateAuthorityId": "empty means none",

@@ -47,7 +47,7 @@ def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIA
     )
     mounted = Mounted(PREFIX, routes, Api(routes, Service(store), ports))
     metrics = Metrics(CollectorRegistry(), [PROCESS, routes])
-    pages = ProcessPages(description=describe(), checks=(), mounted=[mounted])
+    pages = ProcessPages(description=describe(), checks=(), mounted=[mounted], limiter=RateLimiter(_UNLIMITED, clock))
     app = AccessLog(Mounts([mounted], pages), clock=clock, randomness=randomness, metrics=metrics, sink=sink)
     return app, metrics
 

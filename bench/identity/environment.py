@@ -23,7 +23,7 @@ from remuda.app import IDENTITY_PREFIX, registry
 from remuda.http.api import Api
 from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import RequestCredentials
-from remuda.http.ratelimit import RateLimit
+from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.responses import Rendered, split_etag
 from remuda.http.routes import AnyRoute, Call, Table
 from remuda.http.schema import Nothing
@@ -92,7 +92,8 @@ class Environment:
         ports = self.identity.ports
         mounted = Mounted(IDENTITY_PREFIX, table, api)
         metrics = Metrics(CollectorRegistry(), [PROCESS, table])
-        pages = ProcessPages(description=describe(), checks=(), mounted=[mounted])
+        limiter = RateLimiter(ports.rate, ports.clock)
+        pages = ProcessPages(description=describe(), checks=(), mounted=[mounted], limiter=limiter)
         return AccessLog(
             Mounts([mounted], pages), clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink
         )

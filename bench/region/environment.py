@@ -5,8 +5,9 @@ do ourselves would be hidden behind what it does.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -19,7 +20,6 @@ from bench.identity.tenants import Tenant
 from bench.kinds import SEALER
 from bench.region.catalogue import CLOUD, FLAVOR, IMAGE, roomy
 from remuda.app import registry
-from remuda.app.providers import OpenProviders
 from remuda.app.services import ServiceMetrics, run_region
 from remuda.config.schema import ServerConfig as ServerSection
 from remuda.datadir import DataDirectory
@@ -29,12 +29,14 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
 from remuda.process import ProcessPorts, prepare_interpreter
+from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
+from remuda.region.ports import NoConnector, ProviderChanges
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
@@ -102,6 +104,22 @@ class Environment:
             quiet = quiet + 1 if all(driver.is_idle for driver in self.region.running_controllers.values()) else 0
 
 
+@dataclass(frozen=True)
+class _OneProvider:
+    """The provider of the one region."""
+
+    provider: Provider
+
+    def find(self, region: str) -> Provider | None:
+        return self.provider if region == REGION else None
+
+    def all(self) -> Mapping[str, Provider]:
+        return {REGION: self.provider}
+
+    def changes(self) -> ProviderChanges:
+        return ProviderChanges()
+
+
 @asynccontextmanager
 async def housed(
     bed: Bed,
@@ -135,7 +153,8 @@ async def housed(
             RegionSettings(regions=(ConfiguredRegion(name=CLOUD, spec=_SPEC),)),
             ServiceMetrics(controllers=PrometheusReporter(metrics), operations=OperationMetrics(Sagas([]), metrics)),
             identity=identity.identity,
-            providers=OpenProviders({REGION: cloud.provider}),
+            providers=_OneProvider(cloud.provider),
+            connector=NoConnector(),
         ) as region:
             environment = Environment(identity, region, cloud, setup)
             if is_new:

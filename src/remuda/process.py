@@ -30,8 +30,11 @@ from prometheus_client import CollectorRegistry
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
+from remuda.http.proxies import ForwardingProxies
+from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.request_slots import RequestSlots
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.exposition import LIMITS as METRICS_LIMITS
@@ -102,6 +105,10 @@ class Settings:
     history_limit: int = DEFAULT_HISTORY_BYTES
     """Largest size of the history from which watches resume."""
     cors: Cors = field(default_factory=Cors)
+    rate: RateLimit = field(default_factory=RateLimit)
+    """Requests of each address to pages and documents of the process."""
+    forwarding: ForwardingProxies = field(default_factory=ForwardingProxies)
+    """Proxies whose headers about client addresses count."""
     metrics: MetricsSettings | None = None
     """None if the metrics are not served."""
     log: LogSettings = field(default_factory=LogSettings)
@@ -142,6 +149,8 @@ class ProcessPorts:
     """The slots of open watches, which all services share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """The slots of requests in progress, which all services share."""
+    buffer_shares: BufferShares = field(default_factory=BufferShares)
+    """The shares of the memory for requests and responses, which the server and all services share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +197,7 @@ async def _serve(
     stop: _Stop,
 ) -> None:
     metrics = Metrics(ports.metrics, [PROCESS, *(one.table for one in services.mounted)])
-    server = _server(ports, settings, metrics, _app(ports, services, settings.cors), sink, listeners.tls)
+    server = _server(ports, settings, metrics, _app(ports, services, settings), sink, listeners.tls)
     tasks = BackgroundTasks(ports.clock)
     tasks.start("certificates", lambda: _watch_certificates(ports, settings, listeners))
     tasks.start("loop lag", lambda: measure_loop_lag(metrics, ports.clock))
@@ -231,13 +240,15 @@ async def _metrics_served(
         await server.stop()
 
 
-def _app(ports: ProcessPorts, services: ProcessServices, cors: Cors) -> Mounts:
+def _app(ports: ProcessPorts, services: ProcessServices, settings: Settings) -> Mounts:
     store = ports.store
     pages = ProcessPages(
         description=describe(),
         checks=[store_check(lambda: store.integrity, lambda: store.failing), *services.checks],
         mounted=services.mounted,
-        cors=cors,
+        limiter=RateLimiter(settings.rate, ports.clock),
+        forwarding=settings.forwarding,
+        cors=settings.cors,
     )
     front: ASGIApp = pages if services.front is None else services.front(pages)
     return Mounts(services.mounted, front, reserved=PAGES)
@@ -254,6 +265,7 @@ def _server(
         count_closed=metrics.count_closed,
         closing=ports.closing,
         limits=_within_descriptors(settings.connection_limits),
+        buffers=ports.buffer_shares,
         tls=tls,
         is_https=settings.is_https,
     )

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from remuda.http.api import Api, ApiPorts, ApiSettings
 from remuda.http.audit import FindOwner
 from remuda.http.authentication import Authenticator
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
@@ -113,6 +114,8 @@ class ServicePorts:
     """The slots of open watches, which the services of a process share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """The slots of requests in progress, which the services of a process share."""
+    buffer_shares: BufferShares = field(default_factory=BufferShares)
+    """The shares of the memory for requests and responses, which the services of a process share."""
     rate: RateLimit = field(default_factory=RateLimit)
     failure_rate: RateLimit = RateLimit(quota=600, name="failures")  # noqa: RUF009  it is a frozen value
     """Failed authentications of one address."""
@@ -172,6 +175,7 @@ def api_ports(
         ),
         watch=watches,
         slots=ports.request_slots,
+        buffers=ports.buffer_shares,
         owners=owners or {},
         settings=replace(ports.api, url=url.rstrip("/")),
     )

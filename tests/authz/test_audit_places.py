@@ -182,7 +182,7 @@ def places(service: str, request: Request, caller: Caller, target: Target) -> It
         yield (None if row.scope == "everywhere" else only(caller)) or SYSTEM
 
 
-OF_NO_ORGANIZATION = frozenset({"clientID", "orphanID", "suspensionID"})
+OF_NO_ORGANIZATION = frozenset({"clientID", "orphanID", "regionID", "suspensionID"})
 """Parameters that name what belongs to no organization."""
 
 

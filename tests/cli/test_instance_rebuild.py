@@ -32,6 +32,10 @@ def test_a_broken_instance_is_an_error_everywhere_and_is_rebuilt_from_its_image(
         1,
         "cracked is error: the host failed: remuda instance explain cracked shows the cause and the remedy.",
     )
+    assert user.refused("instance", "start", "cracked") == (
+        "The instance cracked is broken and cannot be started: remuda instance explain cracked shows the cause, and "
+        "remuda instance rebuild cracked creates its root disk again."
+    )
     planned = user("instance", "plan", "cracked", "--rebuild")
     assert planned.startswith(
         "Plan      The server is rebuilt. The instance loses its root disk and its SSH host keys."

@@ -74,7 +74,9 @@ def test_an_existing_name_is_refused_unless_duplicates_are_allowed_and_then_ids_
         assert said == (
             f"The {noun} twin exists already, with the id {first}: choose another name, or add --allow-duplicate."
         )
-        user(*create, "--allow-duplicate")
+        second = user(*create, "--allow-duplicate", "-o", "name").strip()
+        assert second != "twin"
+        assert user(create[0], "show", second, "-o", "name").strip() == second, "a command takes what one prints"
         assert "The name twin matches 2" in user.refused(create[0], "show", "twin")
         twins = {each["metadata"]["id"] for each in user.json(create[0], "list") if each["metadata"]["name"] == "twin"}
         listed = user(create[0], "list", "-o", "name").split()

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from remuda.app.services import console_in_front
 from remuda.compute.app import TABLE
 from remuda.config.schema import ServerConfig
 from remuda.datadir import DataDirectory
+from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.server.access_log import AccessLog
 from remuda.http.server.health import PAGES, PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
@@ -44,7 +46,7 @@ STREAM, SESSION, SCRIPT = "/console/instances", "/console/session", "/console/co
 class Front:
     """The console before the pages of a process, as one is built in production."""
 
-    def __init__(self, compute: ComputeEnvironment) -> None:
+    def __init__(self, compute: ComputeEnvironment, *, quota: int = 6_000) -> None:
         self.compute, self.problems = compute, list[tuple[str, str]]()
         ports, identity = compute.app.ports, compute.region.identity.app
         mounted = [Mounted("/compute", TABLE, compute.app.api)]
@@ -60,14 +62,15 @@ class Front:
         )
         console = console_in_front(
             setup,
-            ServerConfig(),
+            ServerConfig(rate_limit=quota),
             identity=identity,
             compute=compute.app,
             mounted=mounted,
             account=f"/identity{ACCOUNT}",
         )
-        metrics = Metrics(ports.metrics, [PROCESS])
-        pages = ProcessPages(description=describe(), checks=[self.check], mounted=mounted)
+        metrics = Metrics(CollectorRegistry(), [PROCESS])
+        limiter = RateLimiter(RateLimit(quota=quota), ports.clock)
+        pages = ProcessPages(description=describe(), checks=[self.check], mounted=mounted, limiter=limiter)
         app = Mounts(mounted, console(pages), reserved=PAGES)
         observed = AccessLog(app, clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=Lines())
         self.client = Client(app=observed)
@@ -254,3 +257,17 @@ async def test_one_organizations_word_for_somebody_counts_in_that_organization_a
     except Unauthenticated:
         return
     raise AssertionError("with its provider went what that had vouched for")
+
+
+async def test_m27_pages_and_scripts_take_the_rate_limit_of_the_address(front: Front) -> None:
+    limited = Front(front.compute, quota=3)
+    assert [(await limited.client.get(path)).status for path in ("/", SCRIPT, SESSION)] == [200, 200, 401]
+    for path in (SCRIPT, SESSION):
+        reply = await limited.client.get(path)
+        assert (reply.status, reply.json["code"]) == (429, "too_many")
+
+
+async def test_m24_a_browser_that_has_the_script_gets_304(front: Front) -> None:
+    etag = (await front.client.get(SCRIPT)).headers["etag"]
+    reply = await front.client.get(SCRIPT, **{"if-none-match": etag})
+    assert (reply.status, reply.body) == (304, b"")

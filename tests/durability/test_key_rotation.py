@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import signal
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,45 +14,22 @@ from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import load_keyring
 from remuda.store.sqlite.seals import keys_of_seals
-from tests.kit.processes.forked import start
-from tests.kit.processes.sealed_data import CREATED, NAMES, check, furnish
+from tests.kit.processes.killed_steps import run_killed_at
+from tests.kit.processes.sealed_data import CREATED, NAMES, check
 
 KILLS = 24
 CHILD = """
-import asyncio, os, signal, sys
+import asyncio, sys
 from pathlib import Path
 from remuda.app.key_rotation import rotate
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
+from tests.kit.processes.killed_steps import killed_at
 
-STEPS = {"execute", "executemany", "close", "fsync", "wal_checkpoint"}
-left = int(sys.argv[2])
-
-def count(frame, event, called):
-    global left
-    if event == "c_call" and (called.__name__ in STEPS or called in (os.replace, os.unlink)):
-        left -= 1
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.setprofile(count)
-asyncio.run(rotate(DataDirectory(Path(sys.argv[1])), SystemClock(), SystemRandomness()))
-sys.setprofile(None)
-print(-left)
+with killed_at(int(sys.argv[2])):
+    asyncio.run(rotate(DataDirectory(Path(sys.argv[1])), SystemClock(), SystemRandomness()))
 """
-
-
-@pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("furnished") / "data"
-    asyncio.run(furnish(DataDirectory(path)))
-    return path
-
-
-@pytest.fixture
-def data(furnished: Path, tmp_path: Path) -> DataDirectory:
-    return DataDirectory(shutil.copytree(furnished, tmp_path / "data"))
 
 
 async def test_m27_after_a_rotation_no_byte_of_any_file_needs_the_old_key(data: DataDirectory) -> None:
@@ -128,25 +104,14 @@ async def test_a_process_that_started_with_the_keys_of_before_a_rotation_does_no
 def test_m24_a_rotation_that_is_killed_at_any_step_loses_nothing_and_is_completed_by_the_next(
     furnished: Path, tmp_path: Path
 ) -> None:
-    count = run(shutil.copytree(furnished, tmp_path / "whole"), 0)
+    count = run_killed_at(0, CHILD, shutil.copytree(furnished, tmp_path / "whole"))
     assert count > 3 * KILLS
     old = load_keyring(furnished / "keys.json").current.id
     for number in range(KILLS):
         data = DataDirectory(shutil.copytree(furnished, tmp_path / f"killed-{number}"))
-        run(data.path, 1 + number * (count - 2) // (KILLS - 1))
+        run_killed_at(1 + number * (count - 2) // (KILLS - 1), CHILD, data.path)
         asyncio.run(check(data, data.sealer()))
         done = asyncio.run(rotate(data, SystemClock(), SystemRandomness()))
         assert set(keys_of_seals(data.store)) == {done.current.id}
         assert done.current.id != old
         asyncio.run(check(data, data.sealer()))
-
-
-def run(path: Path, step: int) -> int:
-    """Rotate in a process of its own, which is killed at a step; at 0 it runs to its end, and returns the steps."""
-    with start(CHILD, str(path), str(step)) as process:
-        out, error = process.communicate(60)
-    if step:
-        assert process.returncode == -signal.SIGKILL, (step, out, error)
-        return 0
-    assert process.returncode == 0, error
-    return int(out)

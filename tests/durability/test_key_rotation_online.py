@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,12 +25,12 @@ from remuda.store.objects import Metadata
 from remuda.store.sqlite.seals import drop_history, keys_of_seals
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.http_server import until
-from tests.kit.processes.forked import start
-from tests.kit.processes.sealed_data import NAMES, check, furnish
+from tests.kit.processes.killed_steps import run_killed_at
+from tests.kit.processes.sealed_data import NAMES, check
 
 KILLS = 16
 CHILD = """
-import asyncio, os, signal, sys
+import asyncio, sys
 from pathlib import Path
 from remuda.app import registry
 from remuda.app.key_watch import KeyWatch
@@ -40,43 +39,20 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import load_keyring, rotate_keyring_file
 from remuda.store.sqlite.store import open_store
-
-STEPS = {"execute", "executemany", "close", "fsync", "wal_checkpoint"}
-left = int(sys.argv[2])
-
-def count(frame, event, called):
-    global left
-    if event == "c_call" and (called.__name__ in STEPS or called in (os.replace, os.unlink)):
-        left -= 1
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
+from tests.kit.processes.killed_steps import killed_at
 
 async def run():
     data = DataDirectory(Path(sys.argv[1]))
     sealer = data.sealer()
     store = open_store(data.store, registry(), sealer)
-    sys.setprofile(count)
-    rotate_keyring_file(data.keys, SystemRandomness())
-    sealer.adopt(load_keyring(data.keys))
-    await KeyWatch(data=data, store=store, sealer=sealer, clock=SystemClock()).reseal()
-    sys.setprofile(None)
+    with killed_at(int(sys.argv[2])):
+        rotate_keyring_file(data.keys, SystemRandomness())
+        sealer.adopt(load_keyring(data.keys))
+        await KeyWatch(data=data, store=store, sealer=sealer, clock=SystemClock()).reseal()
     await store.close()
 
 asyncio.run(run())
-print(-left)
 """
-
-
-@pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("furnished") / "data"
-    asyncio.run(furnish(DataDirectory(path)))
-    return path
-
-
-@pytest.fixture
-def data(furnished: Path, tmp_path: Path) -> DataDirectory:
-    return DataDirectory(shutil.copytree(furnished, tmp_path / "data"))
 
 
 @asynccontextmanager
@@ -197,12 +173,12 @@ async def test_the_keys_of_another_system_are_not_adopted(data: DataDirectory, t
 def test_m24_a_process_that_is_killed_at_any_step_of_a_rotation_loses_nothing_and_the_next_completes_it(
     furnished: Path, tmp_path: Path
 ) -> None:
-    count = run(shutil.copytree(furnished, tmp_path / "whole"), 0)
+    count = run_killed_at(0, CHILD, shutil.copytree(furnished, tmp_path / "whole"))
     assert count > 2 * KILLS
     old = load_keyring(furnished / "keys.json").current.id
     for number in range(KILLS):
         data = DataDirectory(shutil.copytree(furnished, tmp_path / f"killed-{number}"))
-        run(data.path, 1 + number * (count - 2) // (KILLS - 1))
+        run_killed_at(1 + number * (count - 2) // (KILLS - 1), CHILD, data.path)
         asyncio.run(check(data, data.sealer()))
         asyncio.run(complete(data))
         current = load_keyring(data.keys).current.id
@@ -218,14 +194,3 @@ async def complete(data: DataDirectory) -> None:
     async with process(data):
         if keyring.previous:
             await rotated_to(data, keyring.current.id)
-
-
-def run(path: Path, step: int) -> int:
-    """Rotate in a process of its own, which is killed at a step; at 0 it runs to its end, and returns the steps."""
-    with start(CHILD, str(path), str(step)) as child:
-        out, error = child.communicate(60)
-    if step:
-        assert child.returncode == -signal.SIGKILL, (step, out, error)
-        return 0
-    assert child.returncode == 0, error
-    return int(out.splitlines()[-1])

@@ -38,6 +38,20 @@ async def test_m27_unknown_paths_are_limited_as_other_requests_are(tmp_path: Pat
         assert (reply.status, reply.headers["ratelimit-policy"]) == (404, '"default";q=1000;w=60')
 
 
+async def test_a_browser_gets_a_page_with_links_for_an_unknown_path_and_a_program_json(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        page = await api.client.get("/api/v1/nowhere", accept="text/html,application/xhtml+xml,*/*;q=0.8")
+        assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "ratelimit-policy" in page.headers
+        text = page.body.decode()
+        assert "<h1>This page does not exist</h1>" in text
+        assert '<a href="/">Home</a>' in text
+        assert '<a href="/docs">' in text
+        for accepted in ("application/json", "*/*"):
+            told = await api.client.get("/api/v1/nowhere", accept=accepted)
+            assert (told.status, told.json["code"]) == (404, "not_found")
+
+
 async def test_a_rendered_answer_brings_its_headers(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
         reply = await api.client.get(f"{HORSES}/fastest")

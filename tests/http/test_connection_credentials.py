@@ -12,9 +12,9 @@ from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 PATH = f"{HORSES}/{HORSE}"
 
 
-def on_one_connection(client: Client) -> Client:
+def on_one_connection(client: Client, kept: dict[str, Any] | None = None) -> Client:
     """Return the client, all of whose requests come over one connection, as the server says."""
-    app, state = client.app, dict[str, Any]()
+    app, state = client.app, {} if kept is None else kept
 
     async def connected(scope: Scope, receive: Receive, send: Send) -> None:
         await app({**scope, "remuda.connection": state}, receive, send)
@@ -58,3 +58,13 @@ async def test_a_claim_beside_a_known_token_is_read(tmp_path: Path, monkeypatch:
         await client.get(PATH, x_impersonate="neither")
         await client.get(PATH)
         assert [bool(each.fault) for each in seen] == [True, False]
+
+
+async def test_m27_a_connection_keeps_no_long_credentials(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        kept: dict[str, Any] = {}
+        client = on_one_connection(api.client, kept)
+        assert (await client.get(PATH, authorization="Bearer " + "x" * 5000)).status == 401
+        assert not kept
+        assert (await client.get(PATH)).status == 200
+        assert kept

@@ -118,3 +118,11 @@ async def test_the_page_is_served_to_anybody(tmp_path: Path) -> None:
         assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
         assert reply.headers["content-security-policy"] == POLICY
         assert b"<h1>Sample</h1>" in reply.body
+
+
+async def test_m27_documents_of_an_api_take_the_rate_limit_of_the_address(tmp_path: Path) -> None:
+    async with running(tmp_path, quota=2) as api:
+        client = type(api.client)(app=api.api)
+        assert [(await client.get(path)).status for path in ("/docs", "/openapi.json")] == [200, 200]
+        for path in ("/docs", "/openapi.json", "/"):
+            assert (await client.get(path)).status == 429

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from remuda.http.failures import AuthenticationFailures, Pacing, is_failed_authentication
+from remuda.http.failures import AuthenticationFailures, is_failed_authentication
 from remuda.http.ratelimit import OverLimit, RateLimit
+from remuda.http.verification_queue import Pacing
 from remuda.kernel.errors import Forbidden, OAuthError, RemudaError, Unauthenticated
 from tests.kit.simulation.runner import World, simulate
 

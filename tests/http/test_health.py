@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.cors import Cors
+from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.responses import Response
 from remuda.http.routes import Table
 from remuda.http.server.health import (
@@ -27,6 +28,7 @@ from remuda.http.server.metrics import Metrics
 from remuda.version import ServiceDescriptor
 from tests.kit.asgi.process_client import process_contract
 from tests.kit.asgi.validating import Validated
+from tests.kit.clocks import HandClock
 from tests.kit.http_server import Lines, observed
 from tests.kit.sample_api.pipeline import table as sample_table
 
@@ -36,11 +38,17 @@ ABOUT = ServiceDescriptor("remuda", "1.2.3", "abcdef")
 class Process:
     """The pages of a process, with what speaks against it in our hands."""
 
-    def __init__(self, *mounted: Mounted) -> None:
+    def __init__(self, *mounted: Mounted, quota: int = 6_000) -> None:
         self.problems: list[tuple[str, str]] = []
         self.lines = Lines()
         metrics = Metrics(CollectorRegistry(), [PROCESS])
-        pages = ProcessPages(description=ABOUT, checks=[self.check], mounted=mounted, cors=Cors(["*"]))
+        pages = ProcessPages(
+            description=ABOUT,
+            checks=[self.check],
+            mounted=mounted,
+            limiter=RateLimiter(RateLimit(quota=quota), HandClock()),
+            cors=Cors(["*"]),
+        )
         validated = Validated(pages, process_contract())
         app = observed(Mounts(mounted, validated, reserved=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
@@ -221,3 +229,35 @@ async def test_m27_a_long_path_does_not_fill_the_log() -> None:
     assert (await process.client.get("/" + "x" * 20_000)).status_code == 404
     (line,) = map(json.loads, process.lines.lines)
     assert line["path"] == "/" + "x" * 1023 + "…"
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/nowhere"])
+async def test_m27_pages_and_documents_take_the_rate_limit_of_the_address(path: str) -> None:
+    process = Process(quota=2)
+    for left in (1, 0):
+        answer = await process.client.get(path)
+        assert answer.status_code in {200, 404}
+        assert answer.headers["ratelimit"].startswith(f'"default";r={left};')
+    answer = await process.client.get(path)
+    assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (429, "too_many", "30")
+    for probe in ("/healthz", "/readyz", "/api/version"):
+        assert (await process.client.get(probe)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+async def test_m24_who_has_a_document_gets_304_and_who_accepts_it_gets_it_compressed(path: str) -> None:
+    client = Process().client
+    plain = await client.get(path, headers={"accept-encoding": "identity"})
+    compressed = await client.get(path, headers={"accept-encoding": "gzip"})
+    assert "content-encoding" not in plain.headers
+    assert compressed.headers["content-encoding"] == "gzip"
+    assert int(compressed.headers["content-length"]) < len(plain.content) / 2
+    assert compressed.content == plain.content
+    assert plain.headers["etag"] != compressed.headers["etag"]
+    assert plain.headers["vary"] == compressed.headers["vary"] == "accept-encoding"
+    for answer, coding in ((plain, "identity"), (compressed, "gzip")):
+        known = {"accept-encoding": coding, "if-none-match": answer.headers["etag"]}
+        again = await client.get(path, headers=known)
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", answer.headers["etag"])
+        assert "content-encoding" not in again.headers
+    assert (await client.get(path, headers={"if-none-match": '"another"'})).status_code == 200

@@ -1,14 +1,14 @@
 """A request and its response on the wire: framing, one write, and what happens when the application fails."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
-from remuda.http.server.http1 import FlowControl, RequestCycle, header_lines
+from remuda.http.server.http1 import PART, FlowControl, RequestCycle, header_lines
 
 DATE = b"date: now\r\n"
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -19,10 +19,22 @@ class Wire:
 
     def __init__(self) -> None:
         self.writes: list[bytes] = []
+        self.shared: list[memoryview] = []
+        """What was not copied for it."""
         self.is_closed = False
 
-    def write(self, data: bytes) -> None:
-        self.writes.append(data)
+    @property
+    def written(self) -> bytes:
+        return b"".join(self.writes)
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.writes.append(bytes(data))
+        if isinstance(data, memoryview):
+            self.shared.append(data)
+
+    def writelines(self, parts: Iterable[bytes | memoryview]) -> None:
+        for part in parts:
+            self.write(part)
 
     def close(self) -> None:
         self.is_closed = True
@@ -35,14 +47,16 @@ class Wire:
     def resume_reading(self) -> None: ...
 
 
-def cycle_on(wire: Wire, *, method: str = "GET", version: str = "1.1", **more: Any) -> RequestCycle:
+def cycle_on(
+    wire: Wire, *, method: str = "GET", version: str = "1.1", flow: FlowControl | None = None, **more: Any
+) -> RequestCycle:
     scope = {"type": "http", "method": method, "http_version": version, "path": "/"}
     transport: Any = wire
     options: dict[str, Any] = {"keep_alive": version != "1.0", "expects_continue": False, "on_complete": lambda: None}
     return RequestCycle(
         scope,
         transport,
-        FlowControl(transport),
+        flow or FlowControl(transport),
         loop=asyncio.get_running_loop(),
         default_headers=DATE,
         **options | more,
@@ -108,10 +122,64 @@ async def test_a_body_is_framed_by_its_length_in_chunks_or_by_the_end(
 ) -> None:
     wire = Wire()
     await cycle_on(wire, method=method, version=version).run(app)
-    head, _, body = b"".join(wire.writes).partition(b"\r\n\r\n")
+    head, _, body = wire.written.partition(b"\r\n\r\n")
     assert body == sent
     assert (b"transfer-encoding" in head) == sent.endswith(b"0\r\n\r\n")
     assert wire.is_closed == (version == "1.0") == (b"connection: close" in head)
+
+
+class SlowWire(Wire):
+    """A transport that pauses the response after each write, until the client has read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        transport: Any = self
+        self.flow = FlowControl(transport)
+
+    def write(self, data: bytes | memoryview) -> None:
+        super().write(data)
+        self.flow.pause_writing()
+
+
+@pytest.mark.parametrize("headers", [length(3 * PART + 1), ()], ids=["length", "chunked"])
+async def test_m27_a_long_body_is_written_in_parts_as_its_client_reads_and_never_copied(
+    headers: tuple[tuple[bytes, bytes], ...],
+) -> None:
+    body, wire = bytes(3 * PART + 1), SlowWire()
+    cycle = cycle_on(wire, flow=wire.flow)
+    running = asyncio.create_task(cycle.run(answering(body, headers=headers)))
+    for parts in range(1, 5):
+        await until_idle()
+        assert len(wire.shared) == parts
+        assert all(each.obj is body and len(each) <= PART for each in wire.shared)
+        assert cycle.is_complete == running.done() == (parts == 4)
+        wire.flow.resume_writing()
+    assert body in wire.written
+    assert len(wire.written) - sum(map(len, wire.shared)) < 300
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_long_body_ends_it() -> None:
+    wire, ends = SlowWire(), list[type[BaseException]]()
+    cycle = cycle_on(wire, flow=wire.flow)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await answering(bytes(3 * PART), headers=length(3 * PART))(scope, receive, send)
+        except ClientDisconnect:
+            ends.append(ClientDisconnect)
+
+    running = asyncio.create_task(cycle.run(app))
+    await until_idle()
+    cycle.disconnect()
+    wire.flow.resume_writing()
+    await running
+    assert ends == [ClientDisconnect]
+    assert not cycle.is_complete
+
+
+async def until_idle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(

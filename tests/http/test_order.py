@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, Principal
-from remuda.http.failures import AuthenticationFailures, Pacing
+from remuda.http.failures import AuthenticationFailures
 from remuda.http.ratelimit import RateLimit
 from remuda.http.request_slots import RequestSlots
+from remuda.http.verification_queue import Pacing
 from remuda.kernel.clock import SystemClock
 from tests.kit.sample_api.pipeline import HORSE, HORSES, running
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 
 import pytest
 
@@ -61,6 +62,34 @@ async def test_m27_one_address_that_keeps_guessing_is_slowed_down_and_no_valid_p
     assert logins.world.clock.monotonic() - began >= 20, "beyond the limit each attempt takes a second"
     assert await logs_in(logins.browser("198.51.100.1"))
     assert await logs_in(logins.browser())
+
+
+@options(logins_per_minute=3)
+async def test_m27_a_flood_of_guesses_at_an_address_delays_a_valid_password_by_one_more_attempt_at_most(
+    logins: LoginEnvironment,
+) -> None:
+    address, guesses = "198.51.100.1", list[asyncio.Task[Reply]]()
+
+    async def flood() -> None:
+        for number in range(10_000):
+            guess = try_password(logins.browser(address), f"user{number}@example.com", WRONG)
+            guesses.append(asyncio.create_task(guess))
+            await logins.world.clock.sleep(0.05)
+
+    flooding = asyncio.create_task(flood())
+    await logins.world.clock.sleep(10)
+    browser, replies = logins.browser(address), list[Reply]()
+    while not replies or replies[-1].status == 429:
+        if replies:
+            await logins.world.clock.sleep(int(replies[-1].headers["retry-after"]))
+        replies.append(await try_password(browser, JO))
+    assert [reply.status for reply in replies] in ([429, 302], [429, 200])
+    flooding.cancel()
+    for each in guesses:
+        each.cancel()
+    done = await asyncio.gather(*guesses, return_exceptions=True)
+    statuses = Counter(each.status for each in done if isinstance(each, Reply))
+    assert statuses[429] > 10 * statuses[401] > 0, "nearly all guesses were rejected, and she was not"
 
 
 @pytest.mark.parametrize("account", [JO, NOBODY])

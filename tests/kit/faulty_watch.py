@@ -1,6 +1,6 @@
 """Watches that lose and repeat events, and end when they like: what a controller must put up with."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from remuda.kernel.errors import Gone
@@ -20,11 +20,9 @@ class FlakyWatches:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Event[ResourceT]]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
         """Yield most of what happens, some of it twice."""
-        async for event in self._store.watch(kind, since=since, labels=labels):
+        async for event in self._store.watch(kind, since=since, **watched):
             if isinstance(event, Bookmark):
                 yield event
                 continue

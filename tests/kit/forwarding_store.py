@@ -1,6 +1,6 @@
 """A store that passes everything on, with one place where each write can be seen or stopped."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, Store, View
@@ -88,7 +88,5 @@ class Passing:
         self.before_read()
         return await self.inner.referrers(kind, name, limit=limit)
 
-    def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Event[ResourceT]]:
-        return self.inner.watch(kind, since=since, labels=labels)
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
+        return self.inner.watch(kind, since=since, **watched)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from remuda.http.asgi import ASGIApp, Receive, Scope, Send
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.errors import error_response
 from remuda.http.request import observation_of, read_body
 from remuda.http.responses import Response
@@ -180,7 +181,12 @@ def observed(app: ASGIApp, metrics: Metrics, lines: Lines) -> AccessLog:
 
 @asynccontextmanager
 async def serving(
-    limits: ConnectionLimits | None = None, *, grace_s: float = 5, tls: ServerTls | None = None, is_https: bool = False
+    limits: ConnectionLimits | None = None,
+    *,
+    buffers: BufferShares | None = None,
+    grace_s: float = 5,
+    tls: ServerTls | None = None,
+    is_https: bool = False,
 ) -> AsyncIterator[Serving]:
     """Serve the tiny application while the block runs."""
     closing = asyncio.Event()
@@ -198,6 +204,7 @@ async def serving(
         count_closed=count_closed,
         closing=closing,
         limits=limits,
+        buffers=buffers,
         grace_s=grace_s,
         tls=tls,
         is_https=is_https,

@@ -4,7 +4,7 @@ The real store does none of that. A reconciler that comes to the same end all th
 the key.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from remuda.kernel.randomness import SeededRandomness
@@ -22,11 +22,9 @@ class Perturbed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Event[ResourceT]]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
         kept: list[Event[ResourceT]] = []
-        async for event in self._store.watch(kind, since=since, labels=labels):
+        async for event in self._store.watch(kind, since=since, **watched):
             if self._happens(self._drop):
                 continue
             if self._happens(self._shuffle):

@@ -23,6 +23,7 @@ ROWS = {
     "m20": "one flat space: labels say whose a thing is, lists are narrowed before permissions apply, and payers stay",
     "m21": "what goes with what, what keeps what, what is charged, and who acts unseen: all of it is written down",
     "m22": "all providers are behind one contract",
+    "m23": "OpenStack is a provider: the contract holds at a real one, and nothing is left there",
     "m24": "what no event tells is polled at the provider, and becomes status, log and metric",
     "m25": "the end of a project reaches everything that region has in it",
     "m26": "no update is lost, nothing goes that is needed, and what fails half-way is rolled back",

@@ -8,8 +8,10 @@ import pytest
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
-from remuda.providers.openstack.client import ApplicationCredential, CloudAddress
+from remuda.providers.openstack.client import CloudAddress
+from remuda.providers.openstack.logins import ApplicationCredential
 from remuda.providers.openstack.provider import OpenStackSettings, open_cloud
 from remuda.providers.openstack.tenancies import Manager
 from tests.kit.providers.candidates import Part, Scenario, scenarios, through_calls
@@ -93,6 +95,7 @@ async def remove_everything(bench: Bench) -> None:
         await provider.servers.remove_server(version.handle)
     for version in await everything(provider.servers.server_versions()):
         await bench.gone(version.handle)
+    await remove_balancers(bench)
     assert provider.ports is not None
     for port in await everything(provider.ports.ports()):
         await provider.ports.remove_port(port.spec.handle)
@@ -111,6 +114,19 @@ async def remove_everything(bench: Bench) -> None:
             await provider.images.remove_image(image.id)
 
 
+async def remove_balancers(bench: Bench) -> None:
+    """Remove load balancers, which takes several calls for each."""
+    balancers = bench.provider.load_balancers
+    assert balancers is not None
+    for handle in await everything(balancers.balancers()):
+
+        async def removed(handle: Handle = handle) -> bool:
+            await balancers.remove_balancer(handle)
+            return await balancers.find_balancer(handle) is None
+
+        await bench.until(removed)
+
+
 @pytest.fixture(scope="module")
 def cloud(plane: Plane) -> Cloud:
     manager, admin = Session.manager(plane.configuration), Session.admin(plane.configuration)
@@ -126,7 +142,7 @@ def cloud(plane: Plane) -> Cloud:
 
 
 def parts() -> list[Part]:
-    lacking = {"load_balancers", "file_storages", "events"}
+    lacking = {"file_storages", "events"}
     return [each for each in scenarios() if not each.needed & lacking]
 
 

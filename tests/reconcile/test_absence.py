@@ -1,7 +1,7 @@
 """A source that has missed something: nobody knows what, so everything is looked at, and nobody has to wait for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, cast
 
 import pytest
@@ -36,13 +36,11 @@ class Forgetful:
             raise StorageFailing("x", "broken")
         return await self._store.list_names(kind, **selection)
 
-    async def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Event[ResourceT]]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
         self.open_watches += 1
         has_lost = False
         try:
-            async for event in self._store.watch(kind, since=since, labels=labels):
+            async for event in self._store.watch(kind, since=since, **watched):
                 has_lost = has_lost or (self.is_losing and kind is Animal)
                 if has_lost and not self.is_losing:
                     raise Gone(kind.__name__, since)

@@ -35,8 +35,10 @@ def update(**spec: Any) -> dict[str, Any]:
 
 
 async def at_cloud(region_storage: StorageEnvironment) -> list[CloudBalancer]:
-    assert region_storage.provider.load_balancers is not None
-    return [each async for part in region_storage.provider.load_balancers.balancers() for each in part]
+    balancers = region_storage.provider.load_balancers
+    assert balancers is not None
+    found = [await balancers.find_balancer(each) async for part in balancers.balancers() for each in part]
+    return [each for each in found if each is not None]
 
 
 async def read(region_storage: StorageEnvironment, balancer: str) -> Any:

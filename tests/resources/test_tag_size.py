@@ -1,14 +1,15 @@
 """Size of the tags of one object."""
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
-from remuda.resources.metadata import check_tags
 from remuda.resources.schema import TagWire
-from remuda.resources.tags import MAX_BYTES, own_tags, replaced_tags
+from remuda.resources.tags import MAX_BYTES, check_tags, own_tags, replaced_tags
 
 ALICE = Principal(subject="alice@example.com", type="user")
 COMPUTE = Principal(subject="unikorn-compute", type="system")
@@ -28,6 +29,13 @@ def test_m27_tags_of_an_object_take_16_kib_at_most() -> None:
         replaced_tags(_FULL, (*_FULL, Tag("t", "v")), ALICE)
     with pytest.raises(Invalid):
         check_tags([TagWire(name=tag.name, value=tag.value) for tag in (*_FULL, Tag("t", "v"))])
+
+
+def test_a_tag_that_occurs_twice_is_rejected_for_new_and_for_existing_objects() -> None:
+    twice = (Tag("team", "red"), Tag("team", "blue"))
+    for merge in (partial(own_tags, twice, ALICE), partial(replaced_tags, (), twice, ALICE)):
+        with pytest.raises(Invalid, match=r"^metadata\.tags has 'team' twice: give each tag one value"):
+            merge()
 
 
 def test_the_bytes_of_names_and_values_count_and_not_their_characters() -> None:

@@ -7,7 +7,7 @@ from remuda.store.contract import Change
 from remuda.store.readside.cache import Cache, CachedObject
 from remuda.store.readside.change_feed import CommittedChange, Feed
 from remuda.store.readside.tables import MODIFIED
-from tests.kit.sample_kinds import Horse, horse
+from tests.kit.sample_kinds import REGISTRY, Horse, horse
 
 KIND = 1
 
@@ -52,7 +52,7 @@ def test_a_view_is_rendered_once_until_its_object_changes() -> None:
 
 @pytest.mark.parametrize(("weight", "kept"), [(1, 10), (100, 5), (5_000, 0)])
 def test_the_tail_is_bounded_in_number_and_in_bytes(weight: int, kept: int) -> None:
-    feed = Feed("Horse", reached=0, floor=0, keep=10, keep_bytes=500)
+    feed = Feed(REGISTRY.of(Horse), reached=0, floor=0, keep=10, keep_bytes=500)
     for version in range(1, 101):
         feed.extend([landed(version, weight=weight)])
     tail = feed.after(100 - kept, limit=1_000)
@@ -62,7 +62,7 @@ def test_the_tail_is_bounded_in_number_and_in_bytes(weight: int, kept: int) -> N
 
 
 def test_a_burst_larger_than_the_tail_leaves_its_end() -> None:
-    feed = Feed("Horse", reached=0, floor=0, keep=10, keep_bytes=10_000)
+    feed = Feed(REGISTRY.of(Horse), reached=0, floor=0, keep=10, keep_bytes=10_000)
     feed.extend([landed(version, weight=1) for version in range(1, 16)])
     assert feed.after(0, limit=100) is not None
     feed.extend([landed(version, weight=1) for version in range(16, 41)])

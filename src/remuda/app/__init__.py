@@ -6,8 +6,8 @@ compute.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 
+from remuda.app.console_sessions import ConsoleSessions
 from remuda.app.key_watch import watching_keys
 from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, Screens, open_providers, screens_api
 from remuda.app.services import (
@@ -29,16 +29,18 @@ from remuda.config.settings import (
     compute_settings,
     connection_limits,
     metrics_settings,
+    rate_limit,
     region_settings,
 )
 from remuda.http.cors import Cors
 from remuda.http.merged_document import Published
+from remuda.http.proxies import ForwardingProxies
 from remuda.http.server.health import PROCESS, Mounted
 from remuda.http.server.log import LogSettings
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.lookups import was_suspended_since
+from remuda.identity.rbac.actors import Actors
 from remuda.operations.kinds import OPERATION
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
@@ -97,6 +99,8 @@ def settings(configuration: Configuration, log: LogSettings) -> Settings:
         watches=server.watches,
         history_limit=server.history_limit,
         cors=cors,
+        rate=rate_limit(server),
+        forwarding=ForwardingProxies(server.forwarding_proxies),
         metrics=metrics_settings(configuration.metrics, server),
         log=log,
     )
@@ -114,7 +118,7 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
         )
         async with (
             audit_file(process, configuration.audit.file),
-            open_providers(process, of_region.regions, offered, url=url) as providers,
+            open_providers(process, of_region, offered, url=url) as providers,
             watching_keys(process),
             run_identity(
                 process,
@@ -125,12 +129,22 @@ def services(configuration: Configuration, messages: StartMessages) -> Services:
                 endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
                 example=example_instance(of_region.regions, offered),
             ) as identity,
-            run_region(process, server, of_region, metrics, identity=identity, providers=providers) as region,
+            run_region(
+                process,
+                server,
+                of_region,
+                metrics,
+                identity=identity,
+                providers=providers.source,
+                connector=providers.connector,
+            ) as region,
             run_compute(
                 process, server, compute_settings(configuration, url=url), metrics, identity=identity, region=region
             ) as compute,
         ):
-            screens = Screens(consoles=providers.consoles, was_suspended=partial(was_suspended_since, process.store))
+            actors = Actors(store=process.store, permissions=identity.services.permissions)
+            sessions = ConsoleSessions(store=process.store, actors=actors)
+            screens = Screens(consoles=providers.consoles, is_permitted=sessions.is_permitted)
             mounted = [
                 Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
                 Mounted(REGION_PREFIX, REGION, region.api),

@@ -4,32 +4,36 @@ A simulated cloud has a file of its own: deleting the store leaves its servers i
 address of its own, so the process shows the console output of its servers, to clients that have a valid token.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache
 from typing import Annotated
 
 import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from remuda.app.connector import Connector
+from remuda.app.region_providers import OpenProvider, RegionProviders
 from remuda.http.api import Api
 from remuda.http.responses import HtmlPage
 from remuda.http.routes import Call, Route, Table
 from remuda.http.schema import Nothing, Parameters
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import NotFound
+from remuda.kernel.errors import NotFound, Unavailable
 from remuda.process import ProcessPorts
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import DEFAULT_CONSOLE_URL, SimCatalogue
-from remuda.providers.simulated.console import SimConsoles
+from remuda.providers.simulated.console import ConsoleSession, SimConsoles
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.settings import ConfiguredRegion
+from remuda.region.kinds.regions import Region
+from remuda.region.ports import RegionConnector
+from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.service import api_ports
+from remuda.store.background import BackgroundTasks
 
 CONSOLES_PREFIX = "/simulated"
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
@@ -46,8 +50,8 @@ class Screens:
     """Screens of all simulated clouds, by their names."""
 
     consoles: Consoles
-    was_suspended: Callable[[str, datetime], Awaitable[bool]]
-    """Returns whether a person is suspended, or was at some time after this one."""
+    is_permitted: Callable[[ConsoleSession], Awaitable[bool]]
+    """Returns whether who opened a session may still see its screen."""
 
 
 class ScreenPath(Parameters, frozen=True):
@@ -69,7 +73,7 @@ async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) 
         return _closed()
     try:
         session = consoles.session_of_token(call.query.token, server=call.path.server)
-        if await screens.was_suspended(session.viewer, session.opened):
+        if not await screens.is_permitted(session):
             return _closed()
         written = await consoles.console_output(session.server, lines=_LINES)
     except NotFound:
@@ -120,44 +124,80 @@ def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
 
 @dataclass(frozen=True, slots=True)
 class OpenProviders:
-    """Providers by the ids of their regions; implements `ProviderSource`."""
+    """The providers of a process, and the screens of its simulated clouds."""
 
-    providers: Mapping[str, Provider]
-    consoles: Consoles = field(default_factory=dict)
+    source: RegionProviders
+    consoles: Consoles
+    connector: RegionConnector
 
-    def find(self, region: str) -> Provider | None:
-        return self.providers.get(region)
 
-    def all(self) -> Iterable[Provider]:
-        return self.providers.values()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedClouds:
+    """Opener of simulated clouds, which keeps their screens."""
+
+    process: ProcessPorts
+    catalogues: Mapping[str, SimCatalogue]
+    url: str
+    consoles: dict[str, SimConsoles] = field(default_factory=dict)
+
+    async def open(self, catalogue: SimCatalogue) -> SimulatedCloud:
+        process = self.process
+        path = process.data.clouds / f"{catalogue.name}.db"
+        if catalogue.console_url == DEFAULT_CONSOLE_URL:
+            catalogue = replace(catalogue, console_url=self.url + CONSOLES_URL)
+        cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness, sealer=process.sealer)
+        try:
+            await cloud.start()
+        except BaseException:
+            await cloud.stop()
+            raise
+        self.consoles[catalogue.name] = cloud.consoles
+        return cloud
+
+    async def open_region(self, region: Region) -> OpenProvider:
+        """Open a cloud like one of the catalogue, with servers, hosts and addresses of its own."""
+        assert region.spec.simulated is not None, "a region that is simulated says like which cloud"
+        like = self.catalogues.get(region.spec.simulated.region)
+        if like is None:
+            raise Unavailable(f"The catalogue of this process has no simulated cloud {region.spec.simulated.region}.")
+        cloud = await self.open(replace(like, name=region.name))
+
+        async def close() -> None:
+            self.consoles.pop(region.name, None)
+            await cloud.stop()
+
+        return OpenProvider(provider=cloud.provider, close=close)
 
 
 @asynccontextmanager
 async def open_providers(
-    process: ProcessPorts, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, SimCatalogue], *, url: str
+    process: ProcessPorts, settings: RegionSettings, catalogues: Mapping[str, SimCatalogue], *, url: str
 ) -> AsyncIterator[OpenProviders]:
     """Open the providers of the regions for the block. `catalogues` are the simulated clouds, by name."""
-    providers: dict[str, Provider] = {}
-    consoles: dict[str, SimConsoles] = {}
+    configured: dict[str, Provider] = {}
+    simulated = SimulatedClouds(process=process, catalogues=catalogues, url=url)
     async with AsyncExitStack() as stack:
-        for region in regions:
+        for region in settings.regions:
             found = catalogues.get(region.name)
             if found is not None:
-                cloud = await _simulated(process, found, url, stack)
-                providers[region_id(region.name)], consoles[found.name] = cloud.provider, cloud.consoles
+                cloud = await simulated.open(found)
+                stack.push_async_callback(cloud.stop)
+                configured[region_id(region.name)] = cloud.provider
             elif region.spec.kubernetes is not None:
-                providers[region_id(region.name)] = _cluster(region, process.clock, stack)
-        yield OpenProviders(providers, consoles)
+                configured[region_id(region.name)] = _cluster(region, process.clock, stack)
+        connector = Connector(catalogues=catalogues)
 
+        async def open_region(region: Region) -> OpenProvider:
+            return await simulated.open_region(region)
 
-async def _simulated(process: ProcessPorts, catalogue: SimCatalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
-    path = process.data.clouds / f"{catalogue.name}.db"
-    if catalogue.console_url == DEFAULT_CONSOLE_URL:
-        catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
-    cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness, sealer=process.sealer)
-    stack.push_async_callback(cloud.stop)
-    await cloud.start()
-    return cloud
+        source = RegionProviders(
+            configured, open_region, store=process.store, clock=process.clock, randomness=process.randomness
+        )
+        stack.push_async_callback(source.close)
+        tasks = BackgroundTasks(process.clock)
+        stack.push_async_callback(tasks.stop)
+        tasks.start("providers of regions", source.run)
+        yield OpenProviders(source, simulated.consoles, connector)
 
 
 def _cluster(region: ConfiguredRegion, clock: Clock, stack: AsyncExitStack) -> Provider:

@@ -53,7 +53,7 @@ from remuda.region.app import RegionApp
 from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.common import GIB
-from remuda.region.ports import ProviderSource, RegionPorts
+from remuda.region.ports import ProviderSource, RegionConnector, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.resources.query import NetworkedQuery
 from remuda.service import ServiceApp, ServicePorts, in_thread
@@ -144,6 +144,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "closing": process.closing,
         "watch_slots": process.watch_slots,
         "request_slots": process.request_slots,
+        "buffer_shares": process.buffer_shares,
         "reporter": metrics.controllers,
         "rate": rate_limit(server),
         "failure_rate": failure_limit(server),
@@ -218,12 +219,14 @@ def run_region(
     *,
     identity: IdentityApp,
     providers: ProviderSource,
+    connector: RegionConnector,
 ) -> AbstractAsyncContextManager[RegionApp]:
     ports = RegionPorts(
         **_common_ports(process, server, metrics),
         authenticator=identity.authenticator,
         identity=identity_client(identity, _REGION),
         providers=providers,
+        connector=connector,
         settings=settings,
     )
     return _running(RegionApp(ports))

@@ -99,7 +99,16 @@ async def show_resource(
 ) -> None:
     """Print one resource; `more` are further names by id."""
     names = await _names_of(api, resource_type, [item], resource_type.details) if output == "table" else {}
-    show_one(item, _named(resource_type.details, {**names, **(more or {})}), output)
+    others = await _namesakes(api, resource_type, item.metadata.name) if output == "name" else ()
+    show_one(item, _named(resource_type.details, {**names, **(more or {})}), output, others)
+
+
+async def _namesakes(api: ScopedSession, resource_type: ResourceType[Any], name: str) -> Sequence[NamedResource]:
+    """Return the resources of the project with this name; other types have each name once."""
+    if not resource_type.is_in_projects:
+        return ()
+    query = {**api.scope.query, "name": name}
+    return await api.session.list_all(resource_type.service, resource_type.path, NamedResource, query)
 
 
 async def create_resource(

@@ -76,7 +76,15 @@ async def show_offer(
     api: ScopedSession, resource_type: ResourceType[ResourceT], name: str, region: str | None, output: Format
 ) -> None:
     found = await find_offer(api, resource_type, name, region)
-    show_one(found.item, _with_region(resource_type.details, {id(found.item): found.region_name}), output)
+    columns = _with_region(resource_type.details, {id(found.item): found.region_name})
+    others = await list_in_region(api, resource_type, found.region) if output == "name" else ()
+    show_one(found.item, columns, output, others)
+
+
+async def show_image(api: ScopedSession, region: str, image: "ImageRead", output: Format) -> None:
+    """Print an image of a region that was just created."""
+    others = await list_in_region(api, IMAGE, region) if output == "name" else ()
+    show_one(image, IMAGE.details, output, others)
 
 
 async def _all(

@@ -196,17 +196,21 @@ def show_many(
         write(as_table([*columns], [[cell(each) for cell in columns.values()] for each in ordered]))
 
 
-def _ids_by_name(items: Iterable[ResourceT]) -> Mapping[str, set[str]]:
+def _ids_by_name(items: Iterable[HasMetadata]) -> Mapping[str, set[str]]:
     ids = defaultdict[str, set[str]](set)
     for each in items:
         ids[_name(each)].add(each.metadata.id)
     return ids
 
 
-def show_one(item: ResourceT, columns: Columns[ResourceT], output: Format) -> None:
-    """Print one resource; as a table, a line for each fact."""
+def show_one(item: ResourceT, columns: Columns[ResourceT], output: Format, others: Iterable[HasMetadata] = ()) -> None:
+    """Print one resource; as a table, a line for each fact.
+
+    With the output `name`, its id is printed if one of the others has the same name, as `show_many` does.
+    """
     if output == "name":
-        write(f"{_name(item)}\n")
+        is_shared = len(_ids_by_name([item, *others])[_name(item)]) > 1
+        write(f"{item.metadata.id if is_shared else _name(item)}\n")
     elif output != "table":
         write(dump(item, output))
     else:

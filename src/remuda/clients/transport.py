@@ -169,9 +169,7 @@ def _local_list(call: Method, route: AnyRoute) -> Method:
         collection: Collection[Any, Any] = await call(*arguments, **keywords)
         read, after = item_reader(collection, decode), None
         while True:
-            page = await collection.store.list(
-                collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
-            )
+            page = await collection.store.list(collection.kind, **collection.listed, limit=_PAGE, after=after)
             for each in page.items:
                 if collection.visible is None or collection.visible(each):
                     yield read(each)

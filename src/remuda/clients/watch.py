@@ -116,7 +116,7 @@ class LocalWatch:
                 yield message
                 since = message.cursor if isinstance(message, Synced) else ""
         version = _version_of(since, cursors, collection.kind)
-        changes = cast("AsyncGenerator[Any]", store.watch(collection.kind, since=version, labels=collection.labels))
+        changes = cast("AsyncGenerator[Any]", collection.changes(store, version))
         async with aclosing(changes):
             async for event in changes:
                 if (await self.reader()).access != reader.access:
@@ -132,8 +132,7 @@ async def _present(
     store: Store, collection: Collection[Any, Any], read: Callable[[Any], Any], cursors: Cursors
 ) -> AsyncGenerator[WatchMessage[Any]]:
     yield Restarted()
-    kind, labels, index = collection.kind, collection.labels, collection.index
-    page = first = await store.list(kind, labels=labels, index=index, limit=_PAGE)
+    page = first = await store.list(collection.kind, **collection.listed, limit=_PAGE)
     while True:
         for resource in page.items:
             if collection.visible is None or collection.visible(resource):
@@ -141,7 +140,7 @@ async def _present(
         if page.next is None:
             break
         await yield_to_loop()
-        page = await store.list(kind, labels=labels, index=index, limit=_PAGE, after=page.next)
+        page = await store.list(collection.kind, **collection.listed, limit=_PAGE, after=page.next)
     yield Synced(cursors.write(first.version))
 
 

@@ -146,7 +146,13 @@ class ServerConfig(Section):
         int,
         Description("Largest size in bytes of the changes that the store keeps for watches to resume.", check_positive),
     ] = 268_435_456
-    body_limit: Annotated[int, Description("Largest size of a request body in bytes.", check_positive)] = 262_144
+    body_limit: Annotated[
+        int,
+        Description(
+            "Largest size of a request body in bytes; at most 64 KiB on routes that require no credentials.",
+            check_positive,
+        ),
+    ] = 262_144
     head_timeout: Annotated[timedelta, Description("Timeout for the head of a request.", check_not_zero)] = timedelta(
         seconds=10
     )

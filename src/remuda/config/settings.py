@@ -84,6 +84,7 @@ def region_settings(configuration: Configuration, *, url: str) -> RegionSettings
         identity_url=configuration.identity.issuer or f"{url}/identity",
         regions=tuple(_region(name, spec, section.private.get(name, ())) for name, spec in specs.items()),
         absence_delay=_NO_DELAY if section.instant else section.absence_delay,
+        removal_delay=_NO_DELAY if section.instant else 2 * configuration.server.request_timeout,
     )
 
 

@@ -22,10 +22,11 @@ from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.pages import page_response
 from remuda.http.proxies import ForwardingProxies
-from remuda.http.ratelimit import RateLimiter
-from remuda.http.request import Observation, network_of, observation_of
+from remuda.http.ratelimit import RateLimiter, anonymous
+from remuda.http.request import Observation, client_of, network_of, observation_of
 from remuda.http.responses import JSON, Collection, HtmlPage, Response, wire_headers
 from remuda.http.server.health import DOCS, PAGES, Mounted, ProcessPages
+from remuda.http.static_content import StaticContent
 from remuda.http.watch import WatchPorts, watch_response
 from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthenticated, Unavailable
 from remuda.version import ServiceDescriptor
@@ -60,7 +61,7 @@ class ConsolePages:
 
 
 @cache
-def script() -> Response:
+def script() -> StaticContent:
     """Return the script. The browser revalidates it each time, so that it never runs one of an earlier release."""
     content = files("remuda.console").joinpath("static", _SCRIPT).read_bytes()
     headers = {
@@ -69,7 +70,7 @@ def script() -> Response:
         "Cross-Origin-Resource-Policy": "same-origin",
         "X-Content-Type-Options": "nosniff",
     }
-    return Response(200, content, tuple(wire_headers(headers)))
+    return StaticContent(content, tuple(wire_headers(headers)))
 
 
 def _digest(style: str) -> str:
@@ -149,8 +150,9 @@ class Console:
         problems = self._otherwise.problems()
         return page_response(self._ports.pages.front(known=known, problems=problems, pages={**PAGES, **DOCS}))
 
-    async def _script(self, _headers: Headers, _seen: Observation) -> Response:
-        return script()
+    async def _script(self, headers: Headers, seen: Observation) -> Response:
+        self._count_anonymous(headers, seen)
+        return script().response(headers)
 
     async def _session(self, headers: Headers, seen: Observation) -> Response:
         """Return the user's name: a script cannot read why its stream was rejected."""
@@ -176,10 +178,17 @@ class Console:
         return await self._viewer(headers, seen)
 
     async def _viewer(self, headers: Headers, seen: Observation) -> Principal:
-        principal = await self._ports.viewer(_cookies(headers))
+        try:
+            principal = await self._ports.viewer(_cookies(headers))
+        except RemudaError:
+            self._count_anonymous(headers, seen)
+            raise
         seen.principal = principal.actor_name
         self._ports.limiter.take(principal.actor_name)
         return principal
+
+    def _count_anonymous(self, headers: Headers, seen: Observation) -> None:
+        self._ports.limiter.take(anonymous(client_of(seen.peer, headers, self._ports.forwarding)))
 
 
 def _cookies(headers: Headers) -> str:

@@ -22,6 +22,7 @@ from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component, FindOwner
 from remuda.http.authentication import Authenticator, RequestCredentials, read_credentials
+from remuda.http.buffer_shares import UNCOUNTED, BufferShares
 from remuda.http.cors import Cors
 from remuda.http.dispatch import PathTrie, path_of, whole_path_of
 from remuda.http.docs import DocsPages
@@ -31,6 +32,7 @@ from remuda.http.failures import AuthenticationFailures, is_failed_authenticatio
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.list_cache import ListCache
+from remuda.http.pages import unknown_path
 from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
@@ -72,7 +74,7 @@ class ApiSettings:
     """Limits of an API, and its CORS policy."""
 
     body_limit: int = 256 * 1024
-    """Largest request body in bytes: parsing one blocks the event loop."""
+    """Largest request body in bytes: parsing one blocks the event loop. On public routes it is at most 64 KiB."""
     body_timeout_s: float = 10.0
     time_limit_s: float = 30.0
     """Timeout of a request, except streams."""
@@ -100,11 +102,14 @@ class ApiPorts:
     idempotency: Idempotency
     watch: WatchPorts
     slots: RequestSlots = field(default_factory=RequestSlots)
+    buffers: BufferShares = field(default_factory=BufferShares)
     owners: Mapping[str, FindOwner] = field(default_factory=dict)
     """Functions that find the organization of an object for the audit, by the path parameter that names it."""
     settings: ApiSettings = field(default_factory=ApiSettings)
 
 
+_LONGEST_KEPT = 4 * 1024
+"""Length of the longest credentials that are kept with an idle connection."""
 _OTHER_CREDENTIALS = frozenset({b"x-principal", b"x-impersonate", b"ssl-client-cert"})
 
 
@@ -125,7 +130,10 @@ def _credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCredentials
     sent = headers.get(b"authorization")
     known = connection.get("credentials")
     if known is None or known[0] != sent:
-        connection["credentials"] = known = sent, _read_credentials(inbound, ports).with_digest()
+        read = _read_credentials(inbound, ports).with_digest()
+        if sent is not None and len(sent) > _LONGEST_KEPT:
+            return read
+        connection["credentials"] = known = sent, read
     credentials: RequestCredentials = known[1]
     return credentials
 
@@ -219,6 +227,7 @@ async def _watch(
 
 
 _DEFECTS = 500
+_PUBLIC_BODY_LIMIT = 64 * 1024
 
 
 async def _audited(audit: Audit, execution: Coroutine[Any, Any, Response]) -> Response:
@@ -243,6 +252,7 @@ class Api:
     def __init__(self, table: Table, services: object, ports: ApiPorts) -> None:
         """Take the services that the routes call. Raise ValueError if one is missing or ambiguous."""
         self._component = Component(name=table.service, version=release())
+        self._title = table.title
         self._ports, self._settings = ports, ports.settings
         self._limits = TimeLimits(ports.settings.time_limit_s)
         self._body_limits = TimeLimits(ports.settings.body_timeout_s)
@@ -271,6 +281,8 @@ class Api:
         finally:
             if inbound.counted_as:
                 self._ports.slots.release(inbound.counted_as)
+            if inbound.buffered is not None:
+                inbound.buffered.clear()
 
     async def _respond(self, inbound: InboundRequest) -> Response:
         scope = inbound.scope
@@ -278,13 +290,14 @@ class Api:
         match = self._tree.find(path)
         if match is None and path not in self._pages:
             inbound.extra_headers = self._ports.limiter.take(self._address(inbound))
-            raise NotFound("path", path)
+            return self._unknown_path(path, inbound)
         inbound.extra_headers = self._settings.cors.headers(inbound.headers.get(b"origin"))
         method = scope["method"]
         if match is None:
             if method not in {"GET", "HEAD"}:
                 return self._without_endpoint(inbound, {"GET"})
-            return self._pages.response(path, mounted_at=scope.get("root_path", ""))
+            inbound.extra_headers += self._ports.limiter.take(self._address(inbound))
+            return self._pages.response(path, inbound.headers, mounted_at=scope.get("root_path", ""))
         endpoint = match.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             return self._without_endpoint(inbound, match.methods)
@@ -296,6 +309,11 @@ class Api:
         if endpoint.is_genuine is not None:
             return await self._authenticate_in_route(inbound)
         return await self._execute_as(inbound, await self._principal(inbound))
+
+    def _unknown_path(self, path: str, inbound: InboundRequest) -> Response:
+        inbound.observation.error_code = NotFound.code
+        targets = {f"{inbound.scope.get('root_path', '')}/docs": f"Documentation of {self._title}"}
+        return unknown_path(path, inbound.headers, targets, trace_id=inbound.observation.trace_id)
 
     def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Coroutine[Any, Any, Response]:
         endpoint = inbound.endpoint
@@ -405,7 +423,9 @@ class Api:
         raw = b""
         if endpoint.has_body:
             sent = inbound.scope["headers"]
-            raw = await read_body(inbound.receive, sent, limit=settings.body_limit, within=self._body_limits)
+            limit = min(settings.body_limit, _PUBLIC_BODY_LIMIT) if endpoint.is_public else settings.body_limit
+            count = partial(inbound.count_bytes, self._ports.buffers, settings.forwarding)
+            raw = await read_body(inbound.receive, sent, limit=limit, within=self._body_limits, count=count)
         body = endpoint.read_body(raw, inbound.headers)
         audit.note_body(endpoint.named_in(body))
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
@@ -451,8 +471,12 @@ class Api:
             await self._admit(inbound, partial(endpoint.is_genuine, call))
         result = await run_with_timeout(self._limits, (invoke or endpoint.invoke)(call))
         if isinstance(result, Collection):
-            return await collection_response(inbound, context, result, self._ports, self._lists, self._limits)
-        return endpoint.render(endpoint.filtered(result, inbound.query))
+            response = await collection_response(inbound, context, result, self._ports, self._lists, self._limits)
+        else:
+            response = endpoint.render(endpoint.filtered(result, inbound.query))
+        if endpoint.is_read and isinstance(response.body, bytes) and len(response.body) > UNCOUNTED:
+            inbound.count_bytes(self._ports.buffers, self._settings.forwarding, len(response.body))
+        return response
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:
         observation = inbound.observation

@@ -21,6 +21,7 @@ from remuda.http.merged_document import Published, merged_document
 from remuda.http.openapi import document
 from remuda.http.responses import HTML, JSON, Response
 from remuda.http.routes import Table
+from remuda.http.static_content import StaticContent
 
 JsonMapping = Mapping[str, Any]
 
@@ -123,40 +124,44 @@ class _Operation:
     errors: list[str]
 
 
+_ROOTS = frozenset({"", "/"})
+
+
 class DocsPages:
     """Documentation pages of one API, by path: `/openapi.json`, `/docs`, and its root, which redirects there."""
 
     def __init__(self, table: Table, version: str, *, merged: Sequence[Published] = ()) -> None:
         """Take the APIs that `/openapi.json` describes in one document, if it is not this one alone."""
         self._table, self._version, self._merged = table, version, tuple(merged)
-        self._cache: dict[tuple[str, str], Response] = {}
-        self._makers: Mapping[str, Callable[[str], Response]] = {
+        self._cache: dict[tuple[str, str], StaticContent] = {}
+        self._makers: Mapping[str, Callable[[str], StaticContent]] = {
             "/openapi.json": self._openapi,
             "/docs": self._docs,
-            "/": _to_docs,
-            "": _to_docs,
         }
 
     def __contains__(self, path: str) -> bool:
-        return path in self._makers
+        return path in self._makers or path in _ROOTS
 
-    def response(self, path: str, *, mounted_at: str = "") -> Response:
+    def response(self, path: str, headers: Mapping[bytes, bytes], *, mounted_at: str = "") -> Response:
+        """Return the response to a request with these headers."""
+        if path in _ROOTS:
+            return _to_docs(mounted_at)
         if (path, mounted_at) not in self._cache:
             self._cache[path, mounted_at] = self._makers[path](mounted_at)
-        return self._cache[path, mounted_at]
+        return self._cache[path, mounted_at].response(headers)
 
-    def _openapi(self, mounted_at: str) -> Response:
+    def _openapi(self, mounted_at: str) -> StaticContent:
         server = mounted_at or "/"
         content = (
             merged_document(self._merged, version=self._version, server=server)
             if self._merged
             else document(self._table, version=self._version, server=server)
         )
-        return Response(200, msgspec.json.encode(content), (JSON, NO_CACHE))
+        return StaticContent(msgspec.json.encode(content), (JSON, NO_CACHE))
 
-    def _docs(self, mounted_at: str) -> Response:
+    def _docs(self, mounted_at: str) -> StaticContent:
         html, policy = render_docs(document(self._table, version=self._version, server=mounted_at or "/"))
-        return Response(200, html, (HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
+        return StaticContent(html, (HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
 
 
 def _to_docs(mounted_at: str) -> Response:

@@ -5,33 +5,26 @@ rejected for the failures of others at its address, so the limit applies after t
 and a credential of 256 random bits that is found by its hash, are recognized at once (`Authenticator.is_genuine`,
 `Route.is_genuine`). Any other verification costs something and tells a guesser something, so an address over its limit
 is slowed down before: its credentials are verified one after the other, some time apart, and those of different
-subjects take turns. Only if too many wait at one address, one is rejected at once: the newest of the subject with most
-of them.
+subjects take turns. If too many wait at one address, one is rejected at once: the newest of the subject with most of
+them, or else the youngest subject. It keeps its entry in the queue of the address (`VerificationQueue`) and gets its
+turn when it comes back.
 """
 
 import math
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from remuda.http.ratelimit import OverLimit, RateLimit, RateLimiter
 from remuda.http.responses import Header
+from remuda.http.verification_queue import Pacing, VerificationQueue
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthError, RemudaError, Unauthenticated
-from remuda.kernel.fair_slots import Displaced, FairSlots
 
 _FAILED_GRANTS = {"invalid_grant", "invalid_client"}
 _UNAUTHORIZED = 401
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pacing:
-    """Pace of verifications at an address over its limit."""
-
-    interval_s: float = 0.02
-    most_waiting: int = 500
-    """Largest number of credentials of one address that wait."""
+_TOTAL_ENTRIES = 100_000
+"""Number of entries that the queues of all addresses share."""
 
 
 def is_failed_authentication(error: RemudaError) -> bool:
@@ -48,7 +41,7 @@ class AuthenticationFailures:
         self._limiter, self._clock = RateLimiter(limit, clock), clock
         self._pacing = pacing or Pacing()
         self._in_progress: Counter[str] = Counter()
-        self._gates: dict[str, FairSlots] = {}
+        self._queues: dict[str, VerificationQueue] = {}
         """By address, the order in which its credentials are verified while it is over its limit."""
 
     @property
@@ -65,21 +58,23 @@ class AuthenticationFailures:
         return self._limiter.take(address)
 
     async def admit(self, address: str, *, subject: str = "") -> None:
-        """Return when a credential of an address may be verified; raise OverLimit if too many of its subject wait."""
+        """Return when a credential of an address may be verified; raise OverLimit if it has to try again."""
         if not self.is_over(address):
             return
-        gate, pacing = self._gates.setdefault(address, FairSlots(1, share=1)), self._pacing
-        rejection = OverLimit(max(1, math.ceil(pacing.most_waiting * pacing.interval_s)), ())
-        if gate.waiting >= pacing.most_waiting and not gate.displace(subject):
-            raise rejection
-        try:
-            async with gate.acquire(subject):
-                await self._clock.sleep(pacing.interval_s)
-        except Displaced:
-            raise rejection from None
-        finally:
-            if gate.is_idle:
-                self._gates.pop(address, None)
+        queue = self._queue(address)
+        share = max(_TOTAL_ENTRIES // len(self._queues), self._pacing.most_waiting)
+        if not await queue.wait(subject, most_entries=share):
+            raise OverLimit(max(1, math.ceil(self._pacing.retry_after_s)), ())
+
+    def _queue(self, address: str) -> VerificationQueue:
+        """Return the queue of an address, as the one that was used last, and forget the queues that are over."""
+        queue = self._queues.pop(address, None)
+        if queue is None:
+            queue = VerificationQueue(self._clock, self._pacing)
+        while self._queues and self._queues[first := next(iter(self._queues))].is_over:
+            del self._queues[first]
+        self._queues[address] = queue
+        return queue
 
     @asynccontextmanager
     async def attempt(self, address: str, *, subject: str) -> AsyncIterator[None]:

@@ -127,6 +127,8 @@ class ListCache:
         self, collection: Collection[Any, Any], *, access: str, query_length: int = 0
     ) -> CachedList | LongList:
         """Return the list of a reader with this digest of permissions, as it is now."""
+        if collection.is_empty:  # needs no memory, and no change can concern it
+            return CachedList(collection.store.recent_changes(collection.kind).mark, self._etag(0))
         key = (collection.kind, collection.view, tuple(sorted(collection.labels.items())), collection.selection, access)
         if (found := self._current(key, collection)) is not None:
             return found
@@ -171,7 +173,7 @@ class ListCache:
         found = CachedList(store.recent_changes(kind).mark, self._new_etag())
         first, after, read = found.mark.version, None, 0
         while True:
-            page = await store.list(kind, labels=collection.labels, limit=_SLICE, after=after)
+            page = await store.list(kind, **collection.listed, limit=_SLICE, after=after)
             for resource in page.items:
                 if collection.visible is None or collection.visible(resource):
                     _add(found, resource, collection)
@@ -186,8 +188,11 @@ class ListCache:
         return found
 
     def _new_etag(self) -> bytes:
+        return self._etag(next(self._numbers))
+
+    def _etag(self, number: int) -> bytes:
         self._process = self._process or self._randomness.token_bytes(8).hex().encode()
-        return b'"%s-%x"' % (self._process, next(self._numbers))
+        return b'"%s-%x"' % (self._process, number)
 
     def _keep(self, key: Hashable, read: CachedList) -> None:
         before = self._lists.pop(key, None)

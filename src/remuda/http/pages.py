@@ -5,18 +5,20 @@ to its own origin. A page that needs more sets its own headers, which replace th
 to the redirect after a form, so the page of a form that may redirect to a client must name the client's address in its
 own `Content-Security-Policy`.
 
-An error on a page route is a page too, with the cause, the remedy and the trace id. A client that accepts JSON and not
-HTML gets the usual error response.
+An error on a page route is a page too, with the cause, the remedy and the trace id, unless the client accepts JSON and
+not HTML. A path that does not exist is a page for clients that ask for HTML. All others get the usual error response.
 """
 
 from collections.abc import Mapping
 from functools import cache
+from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from remuda.http.errors import RejectedRequest, description_of, error_response
 from remuda.http.responses import HTML, Header, HtmlPage, Redirect, Response, wire_headers
+from remuda.kernel.errors import NotFound
 
 PAGE_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -52,7 +54,7 @@ def reject_with_page(error: Exception, request: RejectedRequest) -> Response:
     if b"application/json" in accepted and b"text/html" not in accepted:
         return response
     is_server_error = response.status >= _OURS
-    html = _template().render(
+    html = _template("error.html").render(
         title="Something went wrong on our side" if is_server_error else "This did not work",
         description=description_of(error),
         remedy="Try again a little later." if is_server_error else "",
@@ -60,6 +62,17 @@ def reject_with_page(error: Exception, request: RejectedRequest) -> Response:
     )
     kept = [header for header in response.headers if header[0] not in {b"content-type", b"cache-control"}]
     return Response(response.status, html.encode(), (HTML, *kept, *_headers({}, ())))
+
+
+def unknown_path(path: str, headers: Mapping[bytes, bytes], targets: Mapping[str, str], *, trace_id: str) -> Response:
+    """Return the response for a path that does not exist: to browsers a page, with links to these, their texts by URL.
+
+    A client that does not ask for HTML gets the usual error response.
+    """
+    if b"text/html" not in headers.get(b"accept", b""):
+        return error_response(NotFound("path", path), trace_id=trace_id)
+    html = _template("not_found.html").render(title="This page does not exist", targets=targets, trace_id=trace_id)
+    return page_response(HtmlPage(html, status=HTTPStatus.NOT_FOUND))
 
 
 def _headers(own: Mapping[str, str], cookies: tuple[str, ...]) -> list[Header]:
@@ -70,9 +83,11 @@ def _headers(own: Mapping[str, str], cookies: tuple[str, ...]) -> list[Header]:
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("error.html")
+def _template(name: str) -> Template:
+    environment = Environment(
+        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(name)
 
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:

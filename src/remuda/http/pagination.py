@@ -22,7 +22,7 @@ import msgspec
 from remuda.access.principal import AccessList, Permission
 from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.list_cache import CachedList, ListCache, LongList, array
-from remuda.http.responses import JSON, Collection, Header, Response, without_etag, without_etags
+from remuda.http.responses import JSON, Collection, Header, Response, is_match, without_etag, without_etags
 from remuda.http.schema import ListQuery, PageQuery
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, Malformed, NotFound, RemudaError, Unsealable
@@ -208,10 +208,9 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
     The rendered bytes are shared by many readers. Removing ETags copies them, so do it for few at a time.
     """
     store, kind, visible = collection.store, collection.kind, collection.visible
-    labels, index = collection.labels, collection.index
     if visible is None and not collection.has_secret:
-        return await store.list_views(kind, collection.view, labels=labels, index=index, limit=limit, after=after)
-    found = await store.list(kind, labels=labels, index=index, limit=limit, after=after)
+        return await store.list_views(kind, collection.view, **collection.listed, limit=limit, after=after)
+    found = await store.list(kind, **collection.listed, limit=limit, after=after)
     items = []
     for number, resource in enumerate(found.items):
         if number % _STREAMED == 0:
@@ -236,13 +235,6 @@ def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) ->
     if if_none_match is not None and is_match(if_none_match, found.etag):
         return Response(304, b"", headers)
     return Response(200, found.body, (JSON, *headers))
-
-
-def is_match(if_none_match: bytes, etag: bytes) -> bool:
-    """Return whether an If-None-Match header names this ETag, by the weak comparison that reads use."""
-    return if_none_match.strip() == b"*" or etag in [
-        tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")
-    ]
 
 
 def _long(collection: Collection[Any, Any], found: LongList, cursors: Cursors) -> Response:

@@ -7,12 +7,13 @@ exceeds the limit: memory holds no more than the limit and one network read.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope
 from remuda.http.authentication import RequestCredentials
+from remuda.http.buffer_shares import UNCOUNTED, Buffered, BufferShares, address_holder, caller_holder
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
@@ -87,6 +88,7 @@ class InboundRequest:
     """A request in the pipeline. Each stage adds what it finds out, and headers for the response."""
 
     __slots__ = (
+        "buffered",
         "counted_as",
         "credentials",
         "endpoint",
@@ -111,6 +113,8 @@ class InboundRequest:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.extra_headers: tuple[Header, ...] = ()
         self.credentials: RequestCredentials | None = None
+        self.buffered: Buffered | None = None
+        """Bytes that are counted for its body and its response; None for few."""
         self.counted_as = ""
         """The caller that has a slot for this request; empty without one."""
 
@@ -126,6 +130,16 @@ class InboundRequest:
     def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
         return client_of(self.observation.peer, self.headers, proxies)
+
+    def count_bytes(self, shares: BufferShares, proxies: ForwardingProxies, amount: int) -> None:
+        """Count bytes until the response is sent; raise TooMuchBuffered or NoFreeBuffer."""
+        if self.buffered is None:
+            client = self.client(proxies)
+            holders = [caller_holder(self.counted_as)] if self.counted_as else []
+            if client is not None and client[0] not in proxies:
+                holders.append(address_holder(client[0]))
+            self.buffered = Buffered(shares, holders)
+        self.buffered.add(amount)
 
     def fingerprint(self, body: bytes) -> bytes:
         """Return a digest that distinguishes requests under the same idempotency key."""
@@ -204,8 +218,15 @@ def read_key(headers: Mapping[bytes, bytes], *, is_public: bool) -> str | None:
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
-async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, within: TimeLimits) -> bytes:
-    """Return the whole body.
+async def read_body(
+    receive: Receive,
+    headers: Iterable[Header],
+    *,
+    limit: int,
+    within: TimeLimits,
+    count: Callable[[int], None] = lambda _: None,
+) -> bytes:
+    """Return the whole body. `count` is called with the length of each part, except the first ones of a small body.
 
     Raise TooLarge or TooSlow, Malformed if its announced length is not a number, and `ClientDisconnect` if the client
     has disconnected.
@@ -213,14 +234,14 @@ async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, 
     if _announced(headers) > limit:
         raise TooLarge("body", limit)
     try:
-        return await run_with_timeout(within, _read(receive, limit))
+        return await run_with_timeout(within, _read(receive, limit, count))
     except TimedOut:
         raise TooSlow(within.seconds) from None
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
+async def _read(receive: Receive, limit: int, count: Callable[[int], None]) -> bytes:
     chunks: list[bytes] = []
-    length = 0
+    length = counted = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -229,6 +250,9 @@ async def _read(receive: Receive, limit: int) -> bytes:
         length += len(chunk)
         if length > limit:
             raise TooLarge("body", limit)
+        if length > UNCOUNTED:
+            count(length - counted)
+            counted = length
         chunks.append(chunk)
         if not message.get("more_body", False):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -25,8 +25,9 @@ from remuda.access.principal import Context, Principal
 from remuda.http.asgi import Receive, Send
 from remuda.kernel.encoding import canonical_json
 from remuda.kernel.errors import PreconditionFailed
-from remuda.store.contract import Store, View
+from remuda.store.contract import Event, IndexEntry, Selection, Store, View, field_index
 from remuda.store.objects import NAME_LABEL, Resource, ResourceT
+from remuda.store.validation import is_label_value
 
 Header = tuple[bytes, bytes]
 """A name in lower case, and its value."""
@@ -178,6 +179,9 @@ class Collection(Generic[ResourceT, ResponseT]):
     """Renders one object. The store caches by this function, so it must not be created for each call."""
     labels: Mapping[str, str] = field(default_factory=dict)
     index: tuple[str, str] | None = None
+    scopes: Sequence[IndexEntry] | None = None
+    """Index entries under one of which each object is found that the caller may read: only what is there is read, and
+    of none nothing. None if that is everything, or more than a union of indexes is good for. `visible` decides."""
     visible: Callable[[ResourceT], bool] | None = None
     """Whether the caller may see an object. None if the labels already decide it, which lets a list be served from the
     cache. A watch notices a change of visibility only if the labels or a declared index changed too, so this must
@@ -188,15 +192,39 @@ class Collection(Generic[ResourceT, ResponseT]):
     reader: Principal | None = None
     """The reader, if the view is guarded; without one, all objects are shown without their guarded parts."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the caller may read nothing, whatever there is."""
+        return self.scopes is not None and not self.scopes
+
+    @property
+    def listed(self) -> Selection:
+        """The filter with which the store lists the objects; `visible` decides about each."""
+        return Selection(labels=self.labels, index=self.index, any_of=self.scopes)
+
+    def changes(self, store: Store, since: str) -> AsyncIterator[Event[ResourceT]]:
+        """Return the store's watch of the objects after a version; `visible` decides about each."""
+        any_of = self.scopes
+        if any_of is None and self.index is not None:
+            any_of = [(field_index(self.index[0]), self.index[1])]
+        return store.watch(self.kind, since=since, labels=self.labels, any_of=any_of)
+
     def named(self, name: str) -> "Collection[ResourceT, ResponseT]":
         """Return the objects with exactly this name."""
+        selection = None if self.selection is None else (self.selection, name)
+        if NAME_LABEL in self.store.registry.of(self.kind).unindexed:
+            return replace(self, visible=self._name_filter(name), selection=selection)
+        if not is_label_value(name):  # no object has it
+            return replace(self, scopes=(), selection=selection)
+        return replace(self, labels={**self.labels, NAME_LABEL: name}, selection=selection)
+
+    def _name_filter(self, name: str) -> Callable[[ResourceT], bool]:
         is_visible = self.visible
 
         def is_named(resource: ResourceT) -> bool:
             return resource.metadata.labels.get(NAME_LABEL) == name and (is_visible is None or is_visible(resource))
 
-        selection = None if self.selection is None else (self.selection, name)
-        return replace(self, visible=is_named, selection=selection)
+        return is_named
 
     def view_of(self, resource: ResourceT) -> View[ResourceT]:
         """Return the view of an object for the reader."""
@@ -322,3 +350,10 @@ def check_if_match(context: Context, etag: str, *, kind: str, name: str) -> None
     # A weak ETag keeps its W/ and equals none of ours, as the strong comparison for writes requires.
     if etag not in [tag.strip() for tag in expected.split(",")]:
         raise PreconditionFailed(kind, name)
+
+
+def is_match(if_none_match: bytes, etag: bytes) -> bool:
+    """Return whether an If-None-Match header names this ETag, by the weak comparison that reads use."""
+    return if_none_match.strip() == b"*" or etag in [
+        tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")
+    ]

@@ -174,7 +174,7 @@ async def _check_resumable(collection: Collection[Any, Any], version: str) -> No
 
 @asynccontextmanager
 async def _watching(collection: Collection[Any, Any], since: str) -> AsyncIterator[AsyncIterator[Event[Any]]]:
-    changes = collection.store.watch(collection.kind, since=since, labels=collection.labels)
+    changes = collection.changes(collection.store, since)
     try:
         yield changes
     finally:

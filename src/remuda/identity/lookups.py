@@ -1,12 +1,10 @@
 """Lookups of active users and of their organizations."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from remuda.identity.consent import agreed_memberships
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.kinds.users import ServiceAccount, User, user_id
-from remuda.kernel.ids import is_id
+from remuda.identity.kinds.users import User
 from remuda.resources.conventions import NAME, organization_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
@@ -18,14 +16,6 @@ async def find_active_user(store: Store, name: str) -> User | None:
     """Return the user with this id, or None if it does not exist, is being deleted, or is not active."""
     user = await find(store, User, name)
     return user if user is not None and user.is_active else None
-
-
-async def was_suspended_since(store: Store, subject: str, time: datetime) -> bool:
-    """Return whether a person is suspended, or was at some time after this one, or a service account was deleted."""
-    if is_id(subject):
-        return await find(store, ServiceAccount, subject) is None
-    user = await find(store, User, user_id(subject))
-    return user is not None and user.was_suspended_since(time)
 
 
 async def audited_organizations(store: Store, user: User) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 
@@ -26,6 +26,11 @@ class FairSlots:
     def waiting(self) -> int:
         """Number of uses that wait for a slot."""
         return sum(map(len, self._waiting.values()))
+
+    @property
+    def keys(self) -> Collection[str]:
+        """Keys that wait for a slot."""
+        return self._waiting.keys()
 
     @property
     def is_idle(self) -> bool:
@@ -81,11 +86,15 @@ class FairSlots:
         most = max(self._waiting, key=lambda each: len(self._waiting[each]), default=key)
         if len(self._waiting.get(most, ())) <= len(self._waiting.get(key, ())) + 1:
             return False
-        newest = self._waiting[most][-1]
-        self._forget(most, newest)
+        self.displace_from(most)
+        return True
+
+    def displace_from(self, key: str) -> None:
+        """Let another use take the place of the newest one of a key that waits."""
+        newest = self._waiting[key][-1]
+        self._forget(key, newest)
         if not newest.cancelled():
             newest.set_result(False)
-        return True
 
     def _has_share(self, key: str) -> bool:
         return self._running[key] < self._share

@@ -278,7 +278,7 @@ class Controller:
 
         The groups that the deletion `guards` have stopped are reported whenever a term of leadership begins.
         """
-        self.name, self._kind, self._ports = name, kind, ports
+        self.name, self.kind, self._ports = name, kind, ports
         self._sources = tuple(sources) or (Source(kind),)
         if not any(source.kind is kind for source in self._sources):
             raise ValueError(f"the sources of {name} must include its own kind, {kind.__name__}")
@@ -348,7 +348,7 @@ class Controller:
         while True:
             await self._ports.leader.won()
             self.terms += 1
-            self._term = LeaderTerm(self._kind, self._sources, self._reconciler, self._guards)
+            self._term = LeaderTerm(self.kind, self._sources, self._reconciler, self._guards)
             await self._ports.leader.lost()
             await self._end_term(grace_s=0)
 

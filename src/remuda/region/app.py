@@ -18,7 +18,7 @@ from remuda.region.catalogue import routes as catalogue
 from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.seed import seed_regions
 from remuda.region.catalogue.service import Catalogue
-from remuda.region.consumers import ProjectConsumer, ProviderEventListener
+from remuda.region.consumers import ProjectConsumer, ProviderEvents
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as file_storage
 from remuda.region.filestorage import sagas as storage_sagas
@@ -45,6 +45,9 @@ from remuda.region.owners import owners_in_region
 from remuda.region.ports import RegionPorts
 from remuda.region.recovery import routes as recovery
 from remuda.region.recovery.service import Recovery
+from remuda.region.regions import controller as region_controllers
+from remuda.region.regions import routes as regions
+from remuda.region.regions.service import Regions
 from remuda.region.securitygroups import controller as group_controllers
 from remuda.region.securitygroups import routes as security_groups
 from remuda.region.securitygroups.service import SecurityGroups
@@ -66,6 +69,7 @@ TABLE = Table(
     routes=[
         *service_info.ROUTES,
         *catalogue.ROUTES,
+        *regions.ROUTES,
         *images.ROUTES,
         *networks.ROUTES,
         *security_groups.ROUTES,
@@ -110,6 +114,7 @@ class RegionServices:
 
     info: ServiceInfo
     catalogue: Catalogue
+    regions: Regions
     images: Images
     networks: Networks
     security_groups: SecurityGroups
@@ -176,6 +181,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 issuer=ports.settings.identity_url,
             ),
             catalogue=Catalogue(providers=providers),
+            regions=Regions(store=store, clock=clock, connector=ports.connector),
             images=Images(store=store, providers=providers, fetcher=self._fetcher, counts=counts),
             networks=networks,
             security_groups=groups,
@@ -211,6 +217,13 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
         ports, providers = self.ports, self.providers
         reconciling, identity, settings = ports.reconcile_ports, ports.identity, ports.controllers
         return (
+            *region_controllers.controllers(
+                reconciling,
+                providers,
+                ports.connector,
+                removal_delay=ports.settings.removal_delay,
+                settings=settings,
+            ),
             *network_controllers.controllers(reconciling, identity, providers, settings=settings),
             *group_controllers.controllers(reconciling, providers, settings=settings),
             *authority_controllers.controllers(reconciling, identity, settings=settings),
@@ -228,9 +241,9 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
 
     def background(self) -> Iterator[tuple[str, BackgroundTask]]:
         controllers = {subject: self.running_controllers[name] for subject, name in CONTROLLER_OF.items()}
-        for provider in self.ports.providers.all():
-            if provider.events is not None:
-                yield "provider events", ProviderEventListener(provider, controllers, self.ports.clock).run
+        regions, ports = self.running_controllers["regions"], self.ports
+        events = ProviderEvents(ports.providers, controllers, regions, store=ports.store, clock=ports.clock)
+        yield "provider events", events.run
         yield "image transfers", self._transfers.run
         yield "monitor", self._monitor.run
         yield "project consumer", self._consumer.run

@@ -1,5 +1,6 @@
-"""Consumers of events from outside: deletions of projects in identity, and changes at providers."""
+"""Consumers of events from outside: deletions of projects in identity, and changes of providers and at them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 
@@ -16,8 +17,8 @@ from remuda.reconcile.sources import names
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.networks import Identity
-from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import PROJECT
+from remuda.region.ports import IdentityPort, ProviderSource
+from remuda.resources.conventions import PROJECT, REGION
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
@@ -93,3 +94,61 @@ class ProviderEventListener:
     def _subscribe(self) -> AsyncIterator[CloudEvent]:
         assert self._provider.events is not None, "only providers with events have a listener"
         return self._provider.events.events()
+
+
+class ProviderEvents:
+    """Listeners to the events of all providers, which follow the providers as these come and go.
+
+    Reconciles that a provider has missed were delayed. So when it is opened, all objects of its region are enqueued.
+    """
+
+    def __init__(
+        self,
+        source: ProviderSource,
+        controllers: Mapping[EventSubject, Controller],
+        regions: Controller,
+        *,
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        """Take the controllers of what events are about, and the controller of regions."""
+        self._source, self._controllers, self._regions = source, controllers, regions
+        self._store, self._clock = store, clock
+        self._changes = source.changes()
+        self._listeners = {
+            region: listener for region, each in source.all().items() if (listener := self._listener(each)) is not None
+        }
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        try:
+            for region, listener in self._listeners.items():
+                self._start(region, listener)
+            self._listeners.clear()
+            async for region in self._changes:
+                await self._follow(region)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            self._tasks.clear()
+
+    async def _follow(self, region: str) -> None:
+        if (task := self._tasks.pop(region, None)) is not None:
+            task.cancel()
+        provider = self._source.find(region)
+        if provider is None:
+            return
+        if (listener := self._listener(provider)) is not None:
+            self._start(region, listener)
+        self._regions.enqueue(region)
+        for controller in dict.fromkeys(self._controllers.values()):
+            async for name in names(self._store, controller.kind, labels={REGION: region}):
+                controller.enqueue(name)
+
+    def _listener(self, provider: Provider) -> ProviderEventListener | None:
+        return None if provider.events is None else ProviderEventListener(provider, self._controllers, self._clock)
+
+    def _start(self, region: str, listener: ProviderEventListener) -> None:
+        self._tasks[region] = asyncio.create_task(listener.run(), name=f"provider events of {region}")

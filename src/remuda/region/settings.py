@@ -28,6 +28,8 @@ class RegionSettings:
     """Limits of the calls to each provider."""
     absence_delay: timedelta = timedelta(seconds=5)
     """Delay between two reads that confirm an absence at a provider; longer than a read can be stale."""
+    removal_delay: timedelta = timedelta(minutes=1)
+    """Delay before a region is removed; longer than a request can take."""
     create_attempts: int = 3
     """Attempts to create a server that fails at the provider."""
     poll_idle: timedelta = timedelta(minutes=5)

@@ -18,7 +18,6 @@ import msgspec
 
 from remuda.access.principal import Principal
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import is_id
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import (
@@ -45,7 +44,7 @@ from remuda.resources.schema import (
     Provisioning,
     TagWire,
 )
-from remuda.resources.tags import check_size, own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.objects import Metadata
 
 Conditions = tuple[Condition, ...] | None
@@ -119,15 +118,6 @@ def _described(requested: MetadataWrite) -> dict[str, str]:
     return {} if isinstance(requested.description, msgspec.UnsetType) else {DESCRIPTION: requested.description}
 
 
-def check_tags(tags: Sequence[TagWire]) -> None:
-    """Raise Invalid if a tag occurs twice, or if all of them are too large."""
-    check_size(Tag(tag.name, tag.value) for tag in tags)
-    names = [tag.name for tag in tags]
-    for name in names:
-        if names.count(name) > 1:
-            raise Invalid("metadata.tags", f"has {name!r} twice", remedy="give each tag one value")
-
-
 def stored_tags(requested: MetadataWrite) -> tuple[Tag, ...]:
     """Return tags as they are stored."""
     return tuple(Tag(tag.name, tag.value) for tag in requested.tags)
@@ -135,13 +125,11 @@ def stored_tags(requested: MetadataWrite) -> tuple[Tag, ...]:
 
 def new_tags(requested: MetadataWrite, by: Principal) -> tuple[Tag, ...]:
     """Return the tags of a new object, or raise Invalid for duplicates and for tags that the caller may not set."""
-    check_tags(requested.tags)
     return own_tags(stored_tags(requested), by)
 
 
 def updated_tags(before: Sequence[Tag], requested: MetadataWrite, by: Principal) -> tuple[Tag, ...]:
     """Return the tags after an update, or raise Invalid as `new_tags` does."""
-    check_tags(requested.tags)
     return replaced_tags(before, stored_tags(requested), by)
 
 

@@ -4,7 +4,7 @@ Several values of one filter mean any of them. A filter by one label value uses 
 permission, are checked for each object. An organization or project that the caller cannot see has no objects for it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -19,7 +19,9 @@ from remuda.http.schema import Id, NamedListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import Tag, TagSelector, parse_tag_selector
 from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, organization_of, project_of
+from remuda.resources.crud import each_once
 from remuda.resources.tags import tag_labels
+from remuda.store.contract import IndexEntry, label_index
 from remuda.store.objects import Resource, ResourceT
 
 
@@ -34,6 +36,14 @@ def is_allowed_for(principal: Principal, permission: Permission, found: Resource
     return is_allowed_in_project(principal, permission, organization_of(found), project_of(found))
 
 
+_MAX_SCOPES = 100
+"""Largest number of projects and organizations whose indexes are read together."""
+
+
+def _entries(label: str, values: Iterable[str]) -> tuple[IndexEntry, ...]:
+    return tuple((label_index(label), value) for value in values)
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """The filters of a query."""
@@ -45,6 +55,29 @@ class Filters:
     def labels(self) -> dict[str, str]:
         """Return the filters that an index supports: those with one value."""
         return {label: values[0] for label, values in self.values.items() if len(values) == 1}
+
+    def scopes(self, principal: Principal, permission: Permission) -> Sequence[IndexEntry] | None:
+        """Return index entries under one of which each object is found that matches and that the caller may read.
+
+        None if there are too many for an index to help, or none is needed. What is found there is checked by `visible`.
+        """
+        access = principal.access
+        if permission in access.everywhere:
+            several = ((label, values) for label, values in self.values.items() if 1 < len(values) <= _MAX_SCOPES)
+            return _entries(*next(several, ("", ()))) or None
+        organizations, projects = self.values.get(ORGANIZATION, ()), self.values.get(PROJECT, ())
+        known = [each for each in access.organizations.items() if not organizations or each[0] in organizations]
+        whole = [name for name, inside in known if permission in inside.permissions]
+        single = {
+            project: name
+            for name, inside in known
+            if permission not in inside.permissions
+            for project, granted in inside.projects.items()
+            if permission in granted and (not projects or project in projects)
+        }
+        if len(whole) + len(single) > _MAX_SCOPES:
+            whole, single = list(each_once([*whole, *single.values()])), {}
+        return _entries(ORGANIZATION, whole) + _entries(PROJECT, single) if len(whole) <= _MAX_SCOPES else None
 
     def visible(
         self, principal: Principal, permission: Permission, tags_of: Callable[[ResourceT], Sequence[Tag]]

@@ -181,6 +181,7 @@ class RegionSpecWire(Wire, frozen=True):
 
     type: Annotated[ProviderType, msgspec.Meta(description="Type of the provider.")]
     features: RegionFeatures
+    disabled: Annotated[bool, msgspec.Meta(description="Nothing new can be created in it.")] = False
 
 
 class RegionRead(Wire, frozen=True):

@@ -209,6 +209,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
             reader=context.principal,
             selection=(self.endpoint, query),
             labels=filters.labels(),
+            scopes=filters.scopes(context.principal, permission),
             visible=lambda found: self.is_shown(found) and is_match(found),
         )
 

@@ -7,12 +7,14 @@ If such a tag is a valid label, the object has it as a label too, so that its se
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
+from remuda.resources.schema import TagWire
 from remuda.store.validation import check_selector
 
 _RESERVED = re.compile(r"(?:([a-z0-9-]+)\.)*?([a-z0-9-]+)\.unikorn-cloud\.org[/:]", re.IGNORECASE)
@@ -37,8 +39,11 @@ def is_reserved(name: str) -> bool:
     return reserving_service(name) is not None
 
 
-def check_size(tags: Iterable[Tag]) -> None:
-    """Raise Invalid if the tags of users take more than `MAX_BYTES`. Those of services are few and small."""
+def check_tags(tags: Sequence[Tag | TagWire]) -> None:
+    """Raise Invalid if a tag occurs twice, or if those of users take more than `MAX_BYTES` in all.
+
+    Tags of services are few and small.
+    """
     size = sum(len(tag.name.encode()) + len(tag.value.encode()) for tag in tags if not is_reserved(tag.name))
     if size > MAX_BYTES:
         raise Invalid(
@@ -46,16 +51,22 @@ def check_size(tags: Iterable[Tag]) -> None:
             f"take {size} bytes",
             remedy=f"send names and values of at most {MAX_BYTES} bytes of UTF-8 in all",
         )
+    for name, count in Counter(tag.name for tag in tags).items():
+        if count > 1:
+            raise Invalid("metadata.tags", f"has {name!r} twice", remedy="give each tag one value")
 
 
 def own_tags(requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
-    """Return the tags of a new object, or raise Invalid if one belongs to another service."""
+    """Return the tags of a new object, or raise Invalid as `replaced_tags` does."""
     return replaced_tags((), requested, principal)
 
 
 def replaced_tags(before: Sequence[Tag], requested: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
-    """Return the tags after an update, or raise Invalid if one belongs to another service, or if they are too large."""
-    check_size(requested)
+    """Return the tags after an update.
+
+    Raise Invalid if one belongs to another service or occurs twice, or if they are too large.
+    """
+    check_tags(requested)
     service = _service_of(principal)
     others = {tag.name: tag for tag in before if reserving_service(tag.name) not in {None, service}}
     for tag in requested:

@@ -56,12 +56,19 @@ View = Callable[[ResourceT], bytes]
 """Renders an object for readers. The store caches the result until the object changes."""
 
 
-class ListOptions(TypedDict, total=False):
-    """Options of a list. Without any, it returns all objects of a kind."""
+class Selection(TypedDict, total=False):
+    """Filter of a list: it returns the objects that match all of it. Without any, those are all of a kind."""
 
     labels: Mapping[str, str] | None
     index: tuple[str, str] | None
     """A declared index and the value that the objects have in it."""
+    any_of: Sequence[IndexEntry] | None
+    """Index entries: each object has at least one of them. Of none there are no objects, and nothing is read."""
+
+
+class ListOptions(Selection, total=False):
+    """Options of a list: what it returns, and which part of it."""
+
     limit: int | None
     after: str | None
     """The token of the page, from the one before."""
@@ -152,13 +159,15 @@ class Store(Protocol):
     written to the target. References from objects that the deletion of an owner removes do not block that deletion.
 
     **Reads.** A list is ordered by name, by label through an index, in pages by key. A caller reads its own writes.
-    Names, labels and references that some backend would reject are rejected by all (Invalid).
+    Names, labels and references that some backend would reject are rejected by all (Invalid). A list by index entries
+    reads what is under them, and not what is between.
 
-    **Watch.** One kind, from a version: every change after it, in order, once, filtered by label (an object that leaves
-    the filter arrives as deleted, one that enters it as added), with bookmarks. A reader that is too old or too slow
-    gets Gone: it lists again, then watches from that list's version. A version in the future is waited for, then Gone.
-    The versions of one object never decrease. Versions are opaque. There is no guarantee across kinds. A change of
-    labels, or of values in a declared index, carries the state before.
+    **Watch.** One kind, from a version: every change after it, in order, once, filtered by labels and index entries (an
+    object that leaves the filter arrives as deleted, one that enters it as added), with bookmarks. Changes beyond the
+    filter do not wake a watcher. A reader that is too old or too slow gets Gone: it lists again, then watches from that
+    list's version. A version in the future is waited for, then Gone. The versions of one object never decrease.
+    Versions are opaque. There is no guarantee across kinds. A change of labels, or of values in a declared index,
+    carries the state before.
 
     Every method raises Unavailable while the storage fails. An acknowledged write is never lost.
     """
@@ -226,6 +235,11 @@ class Store(Protocol):
         """Return some of the objects that block the object's removal."""
 
     def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
+        self,
+        kind: type[ResourceT],
+        *,
+        since: str,
+        labels: Mapping[str, str] | None = None,
+        any_of: Sequence[IndexEntry] | None = None,
     ) -> AsyncIterator[Event[ResourceT]]:
         """Yield the changes after version `since`, without end."""

@@ -54,6 +54,17 @@ def check_status(kind: Kind[ResourceT], resource: ResourceT) -> None:
     _check_keys("status", getattr(resource, "status", None), kind.list_keys.below.get("status"))
 
 
+def is_label_value(value: str) -> bool:
+    """Return whether a label can have this value."""
+    return not value or (len(value) <= _PART_LIMIT and _is_part(value))
+
+
+@lru_cache(maxsize=4096)
+def _is_part(text: str) -> bool:
+    """Return whether a short text is a valid one. Cached, because objects share organizations and the like."""
+    return _PART.fullmatch(text) is not None
+
+
 def check_limit(limit: int | None) -> None:
     """Raise Invalid unless this is a valid number of items for a page."""
     if limit is not None and limit < 1:
@@ -96,15 +107,9 @@ def _check_name(field: str, name: str) -> None:
 def _check_labels(field: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         check_qualified(field, key)
-        if not _is_label_value(value):
+        if not is_label_value(value):
             remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
             raise Invalid(f"{field}[{key}]", "has an invalid value", remedy=remedy)
-
-
-@lru_cache(maxsize=4096)
-def _is_label_value(text: str) -> bool:
-    """Return whether a text is a valid value of a label. Cached, because objects share organizations and the like."""
-    return not text or (len(text) <= _PART_LIMIT and _PART.fullmatch(text) is not None)
 
 
 def _check_annotations(metadata: Metadata) -> None:

@@ -40,6 +40,8 @@ _OF_PAGES = {
     "cache-control": "no-store",
 }
 """What every page says, at least."""
+_LIMITED = frozenset({"ratelimit", "ratelimit-policy", "retry-after"})
+"""Headers of everything that takes a rate limit."""
 _ITEMS = frozenset({"added", "modified", "deleted"})
 """Events that tell of an item; all others have a remark."""
 
@@ -108,7 +110,7 @@ class Contract:
         self._check_json(place, self._resolved(content["application/json"]["schema"])["items"], data)
 
     def _check_unlisted(self, place: str, method: str, path: str, reply: Reply) -> None:
-        allowed, is_root = set(self._headers), path in _ROOTS
+        allowed, is_root = {*self._headers, *_LIMITED}, path in _ROOTS
         is_known = self._template(path) is not None or path in self._pages or is_root
         if method == "OPTIONS" and is_known and reply.status == 204:
             _demand(not reply.body, f"{place} has a body")
@@ -119,16 +121,17 @@ class Contract:
         elif not is_known and reply.status == 404 and reply.media == "text/html":
             _check_manners(place, {}, reply)
             allowed |= _OF_PAGES.keys()
-        elif path in self._pages and reply.status == 200:
-            _demand(reply.media == self._pages[path], f"{place} is {reply.media}")
-            allowed |= {"content-security-policy"}
+        elif path in self._pages and reply.status in {200, 304}:
+            _demand(reply.media == self._pages[path] or not reply.body, f"{place} is {reply.media}")
+            allowed |= {"content-security-policy", "etag", "vary", "content-encoding"}
         else:
-            can_be = {400, 405} if is_known else {400, 404}
+            can_be = {400, 405, 429} if is_known else {400, 404, 429}
             _demand(reply.status in can_be, f"{place} is in no document")
             _demand(reply.status != 405 or "allow" in reply.headers, f"{place} does not say what is allowed")
             _demand(reply.media == "application/json", f"{place} is {reply.media}")
             if method != "HEAD":
-                self._check_json(f"error {place}", {"$ref": "#/components/schemas/ErrorBody"}, reply.json)
+                name = "OtherErrorBody" if reply.status == 429 else "ErrorBody"
+                self._check_json(f"error {place}", {"$ref": f"#/components/schemas/{name}"}, reply.json)
         _only(allowed, place, reply)
 
     def _check_headers(self, place: str, documented: Document, reply: Reply) -> None:

@@ -16,6 +16,8 @@ T = TypeVar("T")
 TENANCY = tenancy_name("a0000000-0000-4000-8000-000000000001", "uid-1")
 NETWORK = Handle(TENANCY, network_name("b0000000-0000-4000-8000-000000000001", "uid-2"))
 _ATTEMPTS = 2000
+DISK = bytes(446) + b"\x80\0\x02\0\x83\0\0\0\1\0\0\0\1\0\0\0" + bytes(48) + b"\x55\xaa"
+"""A disk with a master boot record and one partition: a provider may look into what it is given."""
 
 
 @dataclass(frozen=True, kw_only=True)

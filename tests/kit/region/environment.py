@@ -13,12 +13,14 @@ platform administrator; `region.organization` and `region.project` are there to 
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.app import registry
+from remuda.app.connector import Connector
+from remuda.app.region_providers import OpenProvider, RegionProviders
 from remuda.app.services import identity_client
 from remuda.http.api import ApiSettings
 from remuda.http.ratelimit import RateLimit
@@ -27,13 +29,14 @@ from remuda.identity.ports import IdentityPorts
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import without_delays
+from remuda.providers.simulated.catalogue import SimCatalogue, without_delays
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import TABLE, RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.regions import RegionSimulated, RegionSpec
-from remuda.region.ports import RegionPorts
+from remuda.region.kinds.regions import Region, RegionSimulated, RegionSpec
+from remuda.region.ports import ProviderChanges, RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings
+from remuda.store.background import BackgroundTasks
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.kit.asgi.client import Client
 from tests.kit.asgi.contract import Reply
@@ -66,12 +69,36 @@ class Clouds:
 
     clouds: Mapping[str, SimulatedCloud] = field(default_factory=dict)
 
+    added: RegionProviders | None = None
+    """Providers of the regions that are added while the service runs."""
+
     def find(self, region: str) -> Provider | None:
         cloud = self.clouds.get(region)
-        return None if cloud is None else cloud.provider
+        if cloud is not None:
+            return cloud.provider
+        return None if self.added is None else self.added.find(region)
 
-    def all(self) -> Iterable[Provider]:
-        return [cloud.provider for cloud in self.clouds.values()]
+    def all(self) -> Mapping[str, Provider]:
+        return {region: cloud.provider for region, cloud in self.clouds.items()}
+
+    def changes(self) -> ProviderChanges:
+        return ProviderChanges() if self.added is None else self.added.changes()
+
+
+@dataclass(frozen=True)
+class LikeClouds:
+    """Opener of clouds in memory, each like one of a catalogue."""
+
+    catalogues: Mapping[str, SimCatalogue]
+    clock: Clock
+    randomness: Randomness
+
+    async def open(self, region: Region) -> OpenProvider:
+        assert region.spec.simulated is not None
+        catalogue = replace(self.catalogues[region.spec.simulated.region], name=region.name)
+        cloud = open_cloud(None, without_delays(catalogue), clock=self.clock, sealer=SEALER, randomness=self.randomness)
+        await cloud.start()
+        return OpenProvider(provider=cloud.provider, close=cloud.stop)
 
 
 class RegionEnvironment:
@@ -181,6 +208,8 @@ async def region_environment(
     outbound: dict[str, Any] = {"fetch": nobody_answers, "find_txt": nothing_published, **common}
     identity = IdentityApp(IdentityPorts(settings=identity_settings(), **outbound | identity_ports))
     offered = catalogues()
+    like = LikeClouds(offered, clock, randomness)
+    providers = RegionProviders({}, like.open, store=store, clock=clock, randomness=randomness)
     clouds = Clouds(
         {
             region_id(name): open_cloud(
@@ -191,12 +220,14 @@ async def region_environment(
                 randomness=randomness,
             )
             for name, catalogue in offered.items()
-        }
+        },
+        added=providers,
     )
     given: dict[str, Any] = {
         "authenticator": identity.authenticator,
         "identity": identity_client(identity, "unikorn-region"),
         "providers": clouds,
+        "connector": Connector(catalogues=offered),
         "settings": RegionSettings(
             regions=configured(offered), absence_delay=timedelta(0) if is_instant else RegionSettings().absence_delay
         ),
@@ -204,6 +235,8 @@ async def region_environment(
     app = RegionApp(RegionPorts(**common | given | more))
     for cloud in clouds.clouds.values():
         await cloud.start()
+    background = BackgroundTasks(clock)
+    background.start("providers of regions", providers.run)
     await identity.start()
     await app.start()
     try:
@@ -216,6 +249,8 @@ async def region_environment(
     finally:
         await app.stop()
         await identity.stop()
+        await background.stop()
+        await providers.close()
         for cloud in clouds.clouds.values():
             await cloud.stop()
         await store.close()

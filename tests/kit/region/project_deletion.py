@@ -67,7 +67,7 @@ async def _at_cloud(region: RegionEnvironment) -> Mapping[str, list[str]]:
         "groups": [each.handle.name for each in await _all(provider.security_groups.groups())],
         "ports": [each.spec.handle.name for each in await _all(provider.ports.ports())],
         "servers": [each.handle.name for each in await _all(provider.servers.server_versions())],
-        "balancers": [each.spec.handle.name for each in await _all(provider.load_balancers.balancers())],
+        "balancers": [each.name for each in await _all(provider.load_balancers.balancers())],
         "storages": [each.spec.name for each in await _all(provider.file_storages.storages())],
     }
 

@@ -27,6 +27,7 @@ from remuda.providers.simulated.catalogue import SimCatalogue, load_catalogues
 from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
+from remuda.region.ports import ProviderChanges
 from remuda.resources.conventions import NAME
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
@@ -90,8 +91,11 @@ class Setup:
     def find(self, region: str) -> Provider | None:
         return self.providers.get(region)
 
-    def all(self) -> Iterable[Provider]:
-        return self.providers.values()
+    def all(self) -> Mapping[str, Provider]:
+        return self.providers
+
+    def changes(self) -> ProviderChanges:
+        return ProviderChanges()
 
 
 def clouds_over(

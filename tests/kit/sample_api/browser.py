@@ -11,6 +11,7 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
 from remuda.http.authentication import RequestCredentials
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.responses import HtmlPage
 from remuda.http.routes import AnyRoute, Call, Route, Table
 from remuda.http.schema import Id, Parameters, Wire
@@ -157,11 +158,13 @@ class Open:
 
 
 @asynccontextmanager
-async def opened(directory: Path, **settings: Any) -> AsyncIterator[Open]:
+async def opened(directory: Path, *, buffers: BufferShares | None = None, **settings: Any) -> AsyncIterator[Open]:
     store = open_store(directory / "tack.db", REGISTRY, SEALER)
     service, transport, own = BrowserSample(), SampleAuthenticator(), table()
     clock, randomness = SkippingClock(), SeededRandomness(1)
-    ports = api_ports(store, transport, clock=clock, randomness=randomness, settings=ApiSettings(**settings))
+    more: dict[str, Any] = {} if buffers is None else {"buffers": buffers}
+    given = ApiSettings(**settings)
+    ports = api_ports(store, transport, clock=clock, randomness=randomness, settings=given, **more)
     api = Validated(Api(own, service, ports), contract_of(own))
     try:
         yield Open(Client(app=api), service, transport, store, api)

@@ -5,34 +5,24 @@ It prints KUBECONFIG=PATH once the API answers. DIR keeps the data for the next 
 """
 
 import argparse
-import signal
-import sys
 from pathlib import Path
 
+from tests.kit.planes import keep_up, run_command, say
 from tests.kubernetes.plane import programs
 from tests.kubernetes.plane.plane import Plane, PlaneError
 
 
 def main() -> None:
     options = parse()
-    for sign in (signal.SIGINT, signal.SIGTERM):  # a shell's background job begins with SIGINT ignored
-        signal.signal(sign, signal.default_int_handler)
-    try:
+
+    def command() -> None:
         if options.command == "build":
-            programs.say(f"the programs are in {programs.ensure()}")
+            say(programs.NAME, f"the programs are in {programs.ensure()}")
         else:
-            keep_up(Plane(options.dir, fsync=options.fsync, apiserver_args=options.apiserver_arg))
-    except KeyboardInterrupt:
-        programs.say("stopped")
-    except (PlaneError, programs.BuildError) as failure:
-        sys.exit(f"kubernetes: {failure}")
+            plane = Plane(options.dir, fsync=options.fsync, apiserver_args=options.apiserver_arg)
+            keep_up(plane, lambda: f"KUBECONFIG={plane.kubeconfig}")
 
-
-def keep_up(plane: Plane) -> None:
-    with plane:
-        sys.stdout.write(f"KUBECONFIG={plane.kubeconfig}\n")
-        sys.stdout.flush()
-        signal.pause()
+    run_command(programs.NAME, command, (PlaneError, programs.BuildError))
 
 
 def parse() -> argparse.Namespace:

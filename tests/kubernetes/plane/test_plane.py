@@ -15,6 +15,7 @@ import pytest
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.resources.core_v1 import Namespace
 
+from tests.kit.planes import processes_in
 from tests.kubernetes.plane.certificates import by_path, write_kubeconfig
 from tests.kubernetes.plane.components import Component
 from tests.kubernetes.plane.plane import Plane, PlaneError
@@ -60,18 +61,6 @@ def eventually(holds: Callable[[], bool], within_s: float = 30) -> None:
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)
-
-
-def processes_in(directory: Path) -> list[str]:
-    """Our children run in the plane's directory, which finds them without asking the plane."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "cwd").readlink() == directory:
-                found.append(entry.name)
-        except OSError:  # it ended meanwhile
-            continue
-    return found
 
 
 def create_widget(plane: Plane, name: str, owner: Any = None) -> Any:

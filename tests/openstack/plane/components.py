@@ -111,11 +111,15 @@ def keystone(configuration: Configuration) -> Component:
 
 def apis(configuration: Configuration) -> list[Component]:
     """Return the APIs that need Keystone. Each worker imports its application itself, so that no socket is shared."""
-    cinder = ["--pyargv", f"--config-file {configuration.path('cinder')}"]
     return [
-        _api(configuration, name, module, "--lazy-apps", *(cinder if name == "cinder" else []))
+        _api(configuration, name, module, "--lazy-apps", *_own_arguments(configuration, name))
         for name, module in APPLICATIONS.items()
     ]
+
+
+def _own_arguments(configuration: Configuration, name: str) -> list[str]:
+    """Return the options of an application that reads a command line, and no variable, for its configuration."""
+    return ["--pyargv", f"--config-file {configuration.path(name)}"] if name in {"cinder", "octavia"} else []
 
 
 def conductor(configuration: Configuration) -> Component:

@@ -7,25 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tests.kit.child_processes import free_ports
 from tests.openstack.plane.programs import Programs
 
 PASSWORD = "secret"
 REGION = "RegionOne"
 COMPUTE_HOSTS = ("compute-1", "compute-2")
-DEFAULT_PORTS: Mapping[str, int] = {
-    "mariadb": 3306,
-    "rabbitmq": 5672,
-    "epmd": 4369,
-    "erlang": 25672,
-    "keystone": 5000,
-    "glance": 9292,
-    "placement": 8778,
-    "nova": 8774,
-    "metadata": 8775,
-    "neutron": 9696,
-    "cinder": 8776,
-    "octavia": 9876,
-}
+SERVERS = (
+    *("mariadb", "rabbitmq", "epmd", "erlang"),
+    *("keystone", "glance", "placement", "nova", "neutron", "cinder", "octavia"),
+)
+"""Everything that listens on a port."""
 CATALOG = {
     "keystone": ("identity", "/v3"),
     "glance": ("image", ""),
@@ -44,6 +36,7 @@ MANAGER = "role:manager and project_id:%(project_id)s"
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "nova": {
         "os_compute_api:os-quota-sets:update": f"rule:context_is_admin or ({MANAGER})",
+        "os_compute_api:os-quota-sets:delete": f"rule:context_is_admin or ({MANAGER})",
         "os_compute_api:servers:create:forced_host": f"rule:context_is_admin or ({MANAGER})",
         "compute:servers:create:requested_destination": f"rule:context_is_admin or ({MANAGER})",
     },
@@ -52,8 +45,12 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "create_network:provider:physical_network": "rule:admin_only or role:manager",
         "create_network:provider:segmentation_id": "rule:admin_only or role:manager",
         "update_quota": f"rule:admin_only or ({MANAGER})",
+        "delete_quota": f"rule:admin_only or ({MANAGER})",
     },
-    "cinder": {"volume_extension:quotas:update": f"rule:admin_api or ({MANAGER})"},
+    "cinder": {
+        "volume_extension:quotas:update": f"rule:admin_api or ({MANAGER})",
+        "volume_extension:quotas:delete": f"rule:admin_api or ({MANAGER})",
+    },
     "placement": {
         "placement:allocation_candidates:list": "role:admin or role:manager",
         "placement:resource_providers:list": "role:admin or role:manager",
@@ -68,11 +65,16 @@ class Configuration:
 
     programs: Programs
     directory: Path
-    port_offset: int
 
     @cached_property
     def ports(self) -> Mapping[str, int]:
-        return {name: port + self.port_offset for name, port in DEFAULT_PORTS.items()}
+        """Ports by server, chosen once for a directory: the service catalogue in its database has them."""
+        file = self.directory / "ports.json"
+        if not file.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(dict(zip(SERVERS, free_ports(len(SERVERS)), strict=True))))
+        found: Mapping[str, int] = json.loads(file.read_text())
+        return found
 
     @property
     def files(self) -> Path:
@@ -240,7 +242,7 @@ class Configuration:
             "conductor": {"workers": 1},
             "scheduler": {"workers": 1, "discover_hosts_in_cells_interval": -1},
             "filter_scheduler": {"track_instance_changes": False},
-            "vnc": {"enabled": True, "novncproxy_base_url": "http://127.0.0.1:16080/vnc_lite.html"},
+            "vnc": {"enabled": True, "novncproxy_base_url": "https://console.example/vnc_lite.html"},
             "wsgi": {"api_paste_config": self.programs.data_files / "nova/api-paste.ini"},
             **self._messages("nova"),
             **self._policy("nova"),

@@ -24,7 +24,6 @@ from tests.openstack.plane import components, programs
 from tests.openstack.plane.components import Component
 from tests.openstack.plane.configuration import CATALOG, COMPUTE_HOSTS, PASSWORD, REGION, Configuration
 
-DEFAULT_PORT_OFFSET = 10_000
 READY_WITHIN_S = 180
 STOPPED_WITHIN_S = 20
 POLL_S = 0.1
@@ -41,10 +40,9 @@ class PlaneError(RuntimeError):
 class Plane:
     """One OpenStack. `start`, `stop`, `kill` and `launch` return when it is so."""
 
-    def __init__(self, directory: Path, *, port_offset: int = DEFAULT_PORT_OFFSET) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
         self.clouds_file = self.directory / "clouds.yaml"
-        self._port_offset = port_offset
         self._running: dict[str, tuple[Component, Process]] = {}
 
     def __enter__(self) -> Self:
@@ -56,10 +54,12 @@ class Plane:
 
     @cached_property
     def configuration(self) -> Configuration:
-        return Configuration(programs.ensure(), self.directory, self._port_offset)
+        return Configuration(programs.ensure(), self.directory)
 
     def start(self) -> None:
-        """Bring up all of it, or leave nothing running."""
+        """Bring up all of it, or leave nothing running. Nothing happens if it runs."""
+        if self._running:
+            return
         try:
             self._start()
         except BaseException:
@@ -108,7 +108,7 @@ class Plane:
         busy = [name for name, port in configuration.ports.items() if components.accepts(port)]
         if busy:
             raise PlaneError(
-                f"The ports of {', '.join(busy)} are taken by other processes: choose another port offset."
+                f"Other processes listen on the ports of {', '.join(busy)} in {self.directory}/ports.json."
             )
         if is_new:
             self._install_database()

@@ -4,19 +4,19 @@
 nothing else on the machine and starts nothing. Runs that ask at the same time wait for the first one.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.kit.planes import cache, locked, say
 from tools import debian_programs
 
+NAME = "openstack"
 HERE = Path(__file__).resolve().parent
 LOCK_FILE = HERE / "requirements.lock"
 DRIVERS = HERE / "drivers"
@@ -88,9 +88,9 @@ class Programs:
 
 def ensure() -> Programs:
     """Return the installation, making it first if the cache lacks it."""
-    programs = Programs(cache() / digest())
+    programs = Programs(cache(NAME) / digest())
     complete = programs.home / "complete"
-    with locked(cache() / "lock"):
+    with locked(cache(NAME) / "lock"):
         if not complete.exists():
             shutil.rmtree(programs.home, ignore_errors=True)  # left by an installation that was killed
             programs.home.mkdir()
@@ -100,14 +100,9 @@ def ensure() -> Programs:
     return programs
 
 
-def cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "remuda" / "openstack"
-
-
 def digest() -> str:
     """Return the name of the installation: what is locked, and for which Python and directory it was installed."""
-    recipe = LOCK_FILE.read_bytes() + repr((sys.version_info[:2], str(cache()))).encode()
+    recipe = LOCK_FILE.read_bytes() + repr((sys.version_info[:2], str(cache(NAME)))).encode()
     return hashlib.sha256(recipe).hexdigest()[:16]
 
 
@@ -115,7 +110,7 @@ def install(programs: Programs) -> None:
     for tool in BUILD_TOOLS:
         if shutil.which(tool) is None:
             raise InstallError(f"OpenStack cannot be installed: {tool} is missing, which compiles uWSGI.")
-    say("installing MariaDB and RabbitMQ from Debian's packages")
+    say(NAME, "installing MariaDB and RabbitMQ from Debian's packages")
     packages = [*DEBIAN_PROGRAMS, *(f"erlang-{each}" for each in (*ERLANG, *ERLANG_TOO)), *LIBRARIES]
     try:
         debian_programs.unpack(packages, programs.debian)
@@ -124,7 +119,7 @@ def install(programs: Programs) -> None:
     erlang = programs.debian / ERLANG_HOME
     for script in (erlang / "bin/erl", *erlang.glob("erts-*/bin/erl")):  # they know only where Debian installs them
         script.write_text(script.read_text().replace(f"ROOTDIR=/{ERLANG_HOME}", f"ROOTDIR={erlang}"))
-    say("installing OpenStack from the Python registry: about a minute")
+    say(NAME, "installing OpenStack from the Python registry: about a minute")
     run([sys.executable, "-m", "venv", str(programs.venv)])
     uv = [sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--compile-bytecode", "--require-hashes"]
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -134,18 +129,5 @@ def install(programs: Programs) -> None:
 def run(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise InstallError(f"OpenStack cannot be installed: {' '.join(command)} failed: {result.stderr.strip()}")
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file exclusively. The system releases it when we die, so it can never be stale."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def say(text: str) -> None:
-    sys.stderr.write(f"openstack: {text}\n")
-    sys.stderr.flush()
+        cause = (result.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise InstallError(f"OpenStack cannot be installed: {' '.join(command[:4])} failed ({cause.strip()}).")

@@ -9,7 +9,7 @@ from remuda.kernel.errors import AlreadyExists, NotFound, OutcomeUnknown
 from remuda.providers.contract.catalogue import CloudImageSpec
 from remuda.providers.contract.common import InUse, Rejected
 from tests.kit.providers.candidates import on_every_provider
-from tests.kit.providers.conformance import Bench, content, handle_of_server, new_image
+from tests.kit.providers.conformance import DISK, Bench, content, handle_of_server, new_image
 
 
 @on_every_provider("images")
@@ -28,7 +28,7 @@ async def test_an_image_is_made_of_bytes_once(bench: Bench) -> None:
     images = bench.provider.images
     assert images is not None
     wanted = new_image()
-    await images.create_image(wanted, content(b"\0" * 510, b"\x55\xaa"))
+    await images.create_image(wanted, content(DISK[:500], DISK[500:]))
     made = await bench.image_in_state(wanted.id, "ready")
     assert {name: getattr(made, name) for name in CloudImageSpec.__dataclass_fields__} == {
         name: getattr(wanted, name) for name in CloudImageSpec.__dataclass_fields__

@@ -6,9 +6,9 @@ from cyclopts import Parameter
 
 from remuda.cli.crud import confirm, find_id
 from remuda.cli.lookup import DEFAULT_SCOPE, NamedResource, ScopedSession, ScopeOptions
-from remuda.cli.offers import Offer, find_offer, list_offers, reject_duplicate_image, show_offer, wait_ready
+from remuda.cli.offers import Offer, find_offer, list_offers, reject_duplicate_image, show_image, show_offer, wait_ready
 from remuda.cli.options import NEW_METADATA, NO_WAIT, NewMetadataOptions, Output, WaitOptions, Yes
-from remuda.cli.output import echo, show_one
+from remuda.cli.output import echo
 from remuda.cli.resources import IMAGE, REGION
 from remuda.kernel.errors import Unusable
 from remuda.kernel.secrets import Secret
@@ -91,7 +91,7 @@ async def import_(
             await reject_duplicate_image(api, region_id, name)
         body = ImageCreate(metadata=metadata.metadata(name), spec=spec)
         created = await api.session.send("POST", IMAGE.service, path, body, response_type=ImageRead)
-        show_one(await wait_ready(api, region_id, created, wait), IMAGE.details, output)
+        await show_image(api, region_id, await wait_ready(api, region_id, created, wait), output)
 
 
 async def delete(

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from remuda.cli.crud import find, find_id, find_named
 from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions, is_id
-from remuda.cli.offers import reject_duplicate_image, wait_ready
+from remuda.cli.offers import reject_duplicate_image, show_image, wait_ready
 from remuda.cli.options import NEW_METADATA, NO_WAIT, Flag, NewMetadataOptions, Output, WaitOptions, checked_number
-from remuda.cli.output import as_table, dump, echo, is_terminal, show_one, write
+from remuda.cli.output import as_table, dump, echo, is_terminal, write
 from remuda.cli.progress import status_of, wait_until
-from remuda.cli.resources import IMAGE, INSTANCE, SSH_CA
+from remuda.cli.resources import INSTANCE, SSH_CA
 from remuda.compute.history.schema import CauseRead, EventRead, ExplanationRead
 from remuda.compute.instances.schema import (
     InstanceConsoleOutputRead,
@@ -43,7 +43,13 @@ async def start(instance: str, /, *, wait: WaitOptions = NO_WAIT, scope: ScopeOp
     :param instance: Name or id of the instance.
     """
     async with scope.open() as api:
-        found = await _post(api, instance, "start")
+        found = await find(api, INSTANCE, instance)
+        try:
+            await _send(api, found, "start")
+        except RemudaError:
+            if found.status.power_state == "Error":
+                raise _broken(found) from None
+            raise
         await _report_power(api, found, "Running", "is running" if wait.wait else "is being started", wait=wait)
 
 
@@ -102,7 +108,8 @@ async def snapshot(
         body = InstanceSnapshotCreate(metadata=metadata.metadata(name))
         path = f"{INSTANCE.path}/{found.metadata.id}/snapshot"
         created = await api.session.send("POST", INSTANCE.service, path, body, response_type=ImageRead)
-        show_one(await wait_ready(api, found.status.region_id, created, wait), IMAGE.details, output)
+        region = found.status.region_id
+        await show_image(api, region, await wait_ready(api, region, created, wait), output)
 
 
 async def console(instance: str, /, *, open: Flag = False, scope: ScopeOptions = DEFAULT_SCOPE) -> None:  # noqa: A002  the option's name
@@ -190,9 +197,22 @@ def _is_taken(path: Path, key: str) -> bool:
 
 async def _post(api: ScopedSession, instance: str, action: str, query: dict[str, str] | None = None) -> InstanceRead:
     found = await find(api, INSTANCE, instance)
+    await _send(api, found, action, query)
+    return found
+
+
+async def _send(api: ScopedSession, found: InstanceRead, action: str, query: dict[str, str] | None = None) -> None:
     path = f"{INSTANCE.path}/{found.metadata.id}/{action}"
     await api.session.send("POST", INSTANCE.service, path, response_type=type(None), query=query)
-    return found
+
+
+def _broken(found: InstanceRead) -> Unusable:
+    """Return the error for an instance that cannot be started because its server has failed."""
+    name = found.metadata.name
+    return Unusable(
+        f"The instance {name} is broken and cannot be started: remuda instance explain {name} shows the cause, and "
+        f"remuda instance rebuild {name} creates its root disk again."
+    )
 
 
 async def _get(

@@ -26,9 +26,8 @@ from remuda.compute.ports import RegionClient
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.region.images.schema import ServerSnapshotCreate, ServerSnapshotCreateSpec
 from remuda.resources.crud import requested_event
-from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
-from remuda.resources.tags import is_reserved
+from remuda.resources.tags import check_tags, is_reserved
 from remuda.store.logs import Log
 
 _MAX_TAGS = 50

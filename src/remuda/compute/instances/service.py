@@ -25,6 +25,7 @@ from remuda.compute.ports import IdentityPort, RegionClient, is_deleting, projec
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
     Conflict,
+    Forbidden,
     Invalid,
     KeyReused,
     Malformed,
@@ -79,6 +80,14 @@ def check_network(network: NetworkRead, project: ProjectRef) -> None:
         )
     if is_deleting(network):
         raise Malformed("network is being deleted")
+
+
+async def require_enabled(region: RegionClient, region_id: str) -> None:
+    """Raise Forbidden if nothing new can be created in a region."""
+    found = await region.api.get_region(await region.caller.as_service(), region_id)
+    if found.spec.disabled:
+        name = found.metadata.name
+        raise Forbidden(f"The region {name} is disabled, so nothing new can be created in it: choose another region.")
 
 
 async def choose(region: RegionApi, caller: Context, network: NetworkRead, body: InstanceSpecWire) -> InstanceOffer:
@@ -223,6 +232,7 @@ class Instances(ProjectResourceService[ComputeInstance, InstanceRead]):
         caller = await self.region.caller.impersonating(context, project.organization, project.project)
         network = await region.get_network(caller, body.spec.network_id)
         check_network(network, project)
+        await require_enabled(self.region, network.status.region_id)
         choice = await choose(region, caller, network, body.spec)
         await check_access(region, caller, network, body.spec, self.documents)
         new_tags(body.metadata, context.principal)

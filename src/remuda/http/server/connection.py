@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import httptools
 
 from remuda.http.asgi import ASGIApp, Scope
+from remuda.http.buffer_shares import UNCOUNTED, Buffered, NoFreeBuffer, TooMuchBuffered
 from remuda.http.responses import Header
 from remuda.http.server.http1 import FlowControl, RequestCycle
 from remuda.http.server.limits import (
@@ -26,13 +27,15 @@ from remuda.http.server.limits import (
     Progress,
     ReapedConnection,
 )
-from remuda.http.server.parted_transport import PartedTransport
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 _NEVER = math.inf
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _CONTINUE = b"100-continue"
 _NO_LINGER = struct.pack("ii", 1, 0)
+_FEW_HEADERS = 20
+_HEADER_BYTES = 200
+"""Memory of a header beside its bytes."""
 _SPARE_CONNECTIONS = 64
 """Number of connections without a slot that get an error response before they are closed."""
 
@@ -68,7 +71,9 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: list[Header] = []
         self._state: dict[str, Any] = {}
-        self._parts: PartedTransport | None = None
+        self._buffered: Buffered | None = None  # None as long as nothing is counted
+        self._partial = 0  # what is counted of a head that is not complete
+        self._rejected: tuple[RemudaError, str] | None = None  # after the response that is being written
 
     # Called by the transport
 
@@ -77,8 +82,6 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
         self._tls = _tls(transport.get_extra_info("ssl_object"))
-        if self._tls is not None:
-            transport = self._parts = PartedTransport(transport, high=self._limits.write_buffer)
         self._transport, self._flow = transport, FlowControl(transport)
         self._reaper.connections.add(self)
         if self._handshake is not None:
@@ -100,6 +103,8 @@ class Connection(asyncio.Protocol):
             if cycle is not None:
                 cycle.disconnect()
         self._waiting.clear()
+        if self._buffered is not None:
+            self._buffered.clear()
         self._flow.resume_writing()
         self._reaper.remove(self)
 
@@ -120,20 +125,20 @@ class Connection(asyncio.Protocol):
             read = self._head_bytes if self._is_in_head else self._framing_bytes if self._is_in_request else 0
             if read > self._limits.head_bytes:
                 self._reject(HeadTooLarge(self._limits), "head_too_large")
+            elif self._is_in_head:
+                self._count_partial_head(read or len(data))  # a request before it may have ended in the same data
 
     def pause_writing(self) -> None:
         self._flow.pause_writing()
 
     def resume_writing(self) -> None:
         """Continue after a slow client has caught up."""
-        if self._parts is None or self._parts.resume():
-            self._flow.resume_writing()
-            self._reading.begin()
+        self._flow.resume_writing()
+        self._reading.begin()
 
     # Called by the parser
 
     def on_message_begin(self) -> None:
-        self._url, self._headers = b"", []
         self._is_in_request = self._is_in_head = True
         if self._is_response_complete():
             self._wait(self._limits.head_s, "head_timeout")
@@ -158,6 +163,8 @@ class Connection(asyncio.Protocol):
         self._framing_bytes = 0
         version = self._parser.get_http_version()
         expects_continue = self._check_head(version)
+        is_first = self._is_response_complete()
+        weight = self._count_head(is_first=is_first)
         self._deadline = _NEVER
         cycle = RequestCycle(
             self._scope(version),
@@ -169,7 +176,8 @@ class Connection(asyncio.Protocol):
             expects_continue=expects_continue,
             on_complete=self._on_response_complete,
         )
-        is_first, self._last = self._is_response_complete(), cycle
+        cycle.weight, self._last = weight, cycle
+        self._url, self._headers = b"", []
         if is_first:
             self._start(cycle)
         else:
@@ -197,8 +205,17 @@ class Connection(asyncio.Protocol):
     # Called by the application
 
     def _on_response_complete(self) -> None:
-        """Start the next request, or wait for one."""
+        """Start the next request, or wait for one. Nothing is kept of this one."""
+        assert self._running is not None, "its response is complete"
+        if self._running.weight and self._buffered is not None:
+            self._buffered.remove(self._running.weight)
+        if self._running is self._last:
+            self._last = None
+        self._running = None
         if self._transport.is_closing():
+            return
+        if self._rejected is not None:
+            self._reject(*self._rejected)
             return
         self._flow.resume_reading()
         if self._waiting:
@@ -318,11 +335,41 @@ class Connection(asyncio.Protocol):
             raise HeadTooLarge(self._limits)
         return expects_continue
 
+    def _count_head(self, *, is_first: bool) -> int:
+        """Count a complete head, unless it is small and the first. Raise TooMuchBuffered or NoFreeBuffer."""
+        if self._partial:
+            self._counter().remove(self._partial)
+            self._partial = 0
+        if is_first and self._head_bytes <= UNCOUNTED and len(self._headers) <= _FEW_HEADERS:
+            return 0
+        weight = sum(len(name) + len(value) for name, value in self._headers) + len(self._url)
+        weight += _HEADER_BYTES * len(self._headers)
+        self._counter().add(weight)
+        return weight
+
+    def _count_partial_head(self, received: int) -> None:
+        weight = received + _HEADER_BYTES * len(self._headers)
+        if weight <= max(UNCOUNTED, self._partial):
+            return
+        try:
+            self._counter().add(weight - self._partial)
+        except (TooMuchBuffered, NoFreeBuffer) as error:
+            self._reject(error, "buffers")
+        else:
+            self._partial = weight
+
+    def _counter(self) -> Buffered:
+        if self._buffered is None:
+            self._buffered = self._reaper.buffered(self._client)
+        return self._buffered
+
     def _reject_unparsed(self, cause: BaseException | None) -> None:
         if isinstance(cause, _TooFarAhead):
             self._close_counted("pipelined")
         elif isinstance(cause, HeadTooLarge):
             self._reject(cause, "head_too_large")
+        elif isinstance(cause, TooMuchBuffered | NoFreeBuffer):
+            self._reject(cause, "buffers")
         elif isinstance(cause, _NotOneHost):
             self._reject(Malformed("An HTTP/1.1 request needs one Host header. Send exactly one."), "malformed")
         else:
@@ -330,12 +377,15 @@ class Connection(asyncio.Protocol):
 
     def _reject(self, error: RemudaError, reason: str) -> None:
         """Send an error response, and close the connection when the client has had time to read it."""
+        self._ignores_input = True
         if self._running and self._running.is_started and not self._running.is_complete:
-            self._close_counted(reason)  # in the middle of another response an error cannot be sent
+            if self._running.is_ending:
+                self._rejected = error, reason
+            else:
+                self._close_counted(reason)  # in the middle of another response an error cannot be sent
             return
         if self._running:
             self._running.disconnect()
-        self._ignores_input = True
         response = self._reaper.reject(error, reason, peer=self._client, default_headers=self._server.default_headers)
         self._transport.write(response)
         if self._transport.can_write_eof():

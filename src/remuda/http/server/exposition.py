@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.errors import NO_CACHE, error_response
+from remuda.http.negotiation import accepts_gzip, qualities
 from remuda.http.request import observation_of
 from remuda.http.responses import Response
 from remuda.http.server.limits import ConnectionLimits
@@ -89,34 +90,13 @@ class Format:
 
 def negotiated(headers: Mapping[bytes, bytes]) -> Format:
     """Return the format for a request: OpenMetrics only if it is asked for by name, and not less than plain text."""
-    media = _qualities(headers.get(b"accept", b""))
+    media = qualities(headers.get(b"accept", b""))
     openmetrics = media.get(_OPENMETRICS, 0.0)
     plain = next((media[each] for each in (_TEXT, "text/*", "*/*") if each in media), 0.0)
-    codings = _qualities(headers.get(b"accept-encoding", b""))
     return Format(
         media_type=_OPENMETRICS if openmetrics and openmetrics >= plain else _TEXT,
-        is_compressed=codings.get("gzip", codings.get("*", 0.0)) > 0,
+        is_compressed=accepts_gzip(headers),
     )
-
-
-_MOST = 64
-
-
-def _qualities(header: bytes) -> Mapping[str, float]:
-    """Return the best quality of the first values in a header such as `Accept`; one that is not a number is 0."""
-    found: dict[str, float] = {}
-    for item in header.decode("latin-1").lower().split(",", _MOST)[:_MOST]:
-        value, *parameters = (part.strip() for part in item.split(";", _MOST)[:_MOST])
-        quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-        found[value] = max(found.get(value, 0.0), _number(quality))
-    return found
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
 
 
 RunRendering = Callable[[Callable[[], bytes]], Awaitable[bytes]]

@@ -2,8 +2,8 @@
 
 These routes are public and are handled before anything else: a process that is overloaded or whose store fails still
 has to report it. So they are declared in a route table and documented from it, but do not pass the pipeline of the APIs
-with its rate limits, audit and idempotency. The front page is not JSON and not in the table. The metrics have a
-listener of their own (`exposition`).
+with its rate limits, audit and idempotency. The front page is not JSON and not in the table: like the documents and
+unknown paths, it takes the rate limit of the client's address. The metrics have a listener of their own (`exposition`).
 
 Alive (`/healthz`) means that the event loop runs, which the response proves. Ready (`/readyz`) means that requests
 should be sent here: each check reports the current problems.
@@ -27,9 +27,11 @@ from remuda.http.docs import DocsPages as Documents
 from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.invocation import invocations
 from remuda.http.merged_document import Published
-from remuda.http.pages import page_response
-from remuda.http.request import Observation, observation_of
-from remuda.http.responses import JSON, HtmlPage, Response
+from remuda.http.pages import page_response, unknown_path
+from remuda.http.proxies import ForwardingProxies
+from remuda.http.ratelimit import RateLimiter, anonymous
+from remuda.http.request import Observation, client_of, observation_of
+from remuda.http.responses import JSON, Header, HtmlPage, Response
 from remuda.http.routes import AnyRoute, Call, Route, Table
 from remuda.http.schema import Nothing, Wire
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
@@ -82,19 +84,10 @@ class Mounts:
         return None
 
 
-NotFoundPage = Callable[[str], HtmlPage]
-"""Renders the page for a path that does not exist, with the trace id of the request."""
-
-
-def not_found_page(mounted: Sequence[Mounted]) -> NotFoundPage:
-    """Return the renderer of the page for browsers that are lost: it links to the pages that there are."""
-    template = _environment().get_template("not_found.html")
-
-    def render(trace_id: str) -> HtmlPage:
-        html = template.render(title="This page does not exist", mounted=mounted, trace_id=trace_id)
-        return HtmlPage(html, status=HTTPStatus.NOT_FOUND)
-
-    return render
+def _targets(mounted: Sequence[Mounted]) -> dict[str, str]:
+    """Return the pages for browsers and the documentation of all APIs: the link's text by the URL."""
+    pages = {f"{one.prefix}{path}": text for one in mounted for path, text in one.pages.items()}
+    return pages | {f"{one.prefix}/docs": f"Documentation of {one.table.title}" for one in mounted}
 
 
 FrontPage = Callable[[Sequence[tuple[str, str]]], HtmlPage]
@@ -172,13 +165,19 @@ class ProcessPages:
         description: ServiceDescriptor,
         checks: Sequence[Check],
         mounted: Sequence[Mounted] = (),
+        limiter: RateLimiter,
+        forwarding: ForwardingProxies | None = None,
         cors: Cors | None = None,
     ) -> None:
-        """Take the CORS settings of the routes in the table: no origin, unless some are named."""
+        """Take the CORS settings of the routes in the table: no origin, unless some are named.
+
+        `limiter` counts the requests of each address, except those to the routes in the table.
+        """
+        self._limiter, self._forwarding = limiter, forwarding or ForwardingProxies()
         self._cors = cors or Cors()
         self.version = ProcessVersion(name=description.name, version=description.version, revision=description.revision)
         self._checks = checks
-        self._not_found = not_found_page(mounted)
+        self._targets = _targets(mounted)
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._invocations = invocations(PROCESS, self)
@@ -189,13 +188,17 @@ class ProcessPages:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         seen, headers = observation_of(scope), dict(scope["headers"])
-        is_shared = scope["path"] in self._routes or scope["path"] in _DOCUMENTS
+        more: tuple[Header, ...] = ()
+        if scope["path"] in self._routes or scope["path"] in _DOCUMENTS:
+            more = self._cors.headers(headers.get(b"origin"))
         try:
+            if scope["path"] not in self._routes:
+                more += self._limiter.take(anonymous(client_of(seen.peer, headers, self._forwarding)))
             response = await self._respond(scope, headers, seen)
         except RemudaError as error:
             seen.error_code = error.code
             response = error_response(error, trace_id=seen.trace_id)
-        await response.send(send, self._cors.headers(headers.get(b"origin")) if is_shared else ())
+        await response.send(send, more)
 
     def problems(self) -> list[tuple[str, str]]:
         return [problem for check in self._checks for problem in check()]
@@ -208,16 +211,14 @@ class ProcessPages:
             return await page()
         route = self._routes.get(path)
         if route is None and path not in _DOCUMENTS:
-            if b"text/html" in headers.get(b"accept", b""):
-                seen.error_code = NotFound.code
-                return page_response(self._not_found(seen.trace_id))
-            raise NotFound("path", path)
+            seen.error_code = NotFound.code
+            return unknown_path(path, headers, self._targets, trace_id=seen.trace_id)
         if scope["method"] == "OPTIONS":
             return self._cors.preflight(headers.get(b"access-control-request-method"), _SHARED_METHODS)
         if scope["method"] not in _METHODS:
             raise NotAllowed(_SHARED_METHODS)
         if route is None:
-            return self._documents.response(path)
+            return self._documents.response(path, headers)
         seen.service, seen.route = PROCESS.service, route.name
         value = await self._invocations[route.name](_CALL)
         return Response(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))

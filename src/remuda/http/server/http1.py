@@ -2,6 +2,9 @@
 
 The head of a response waits for the first part of the body, so that both leave in one write. If there is none when the
 event loop continues, as in a stream that waits for its first event, the head leaves alone.
+
+A long body is not copied, since many responses may share it. It is written in parts, each after the client has taken
+the one before: so a client that reads nothing costs one part, whatever a transport copies.
 """
 
 import asyncio
@@ -20,7 +23,11 @@ NOSNIFF = b"x-content-type-options: nosniff\r\n"
 _NOT_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9a-z]")
 _CONTROLS = bytes({*range(0x20), 0x7F} - {ord("\t")})
 _WITHOUT_BODY = {204, 304}
+_READS = {"GET", "HEAD"}
+"""Methods whose requests have no body that means anything."""
 _BODY_BUFFER = 64 * 1024
+PART = 64 * 1024
+"""Bytes of a body that are written at once."""
 _FAILED = NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -88,7 +95,7 @@ class RequestCycle:
     __slots__ = (
         *("_body", "_default_headers", "_expects_continue", "_flow", "_has_message", "_head", "_is_chunked", "_left"),
         *("_loop", "_on_complete", "_transport", "_waiter", "is_body_complete", "is_complete", "is_disconnected"),
-        *("is_started", "keep_alive", "scope"),
+        *("is_ending", "is_started", "keep_alive", "scope", "weight"),
     )
 
     def __init__(
@@ -106,6 +113,10 @@ class RequestCycle:
         self.scope = scope
         self.keep_alive = keep_alive
         self.is_started = self.is_complete = self.is_body_complete = self.is_disconnected = False
+        self.is_ending = False
+        """Whether the application has sent all, and the last of it is being written in parts."""
+        self.weight = 0
+        """Bytes that its head counts as, while it is in progress."""
         self._transport, self._flow, self._loop = transport, flow, loop
         self._default_headers, self._expects_continue, self._on_complete = (
             default_headers,
@@ -134,6 +145,9 @@ class RequestCycle:
     # Called by the connection
 
     def add_body(self, body: bytes) -> None:
+        """Keep a part of the body for the application, unless it does not read it."""
+        if self.is_started or self.scope["method"] in _READS:
+            return
         self._body += body
         if len(self._body) > _BODY_BUFFER:
             self._flow.pause_reading()
@@ -169,21 +183,25 @@ class RequestCycle:
 
     async def send(self, message: Message) -> None:
         """Send the head or a part of the body; wait while a slow client has not read what was sent before."""
-        if self._flow.write_paused and not self.is_disconnected:
-            await self._flow.drain()
-        if self.is_disconnected:
-            raise ClientDisconnect
+        if self._flow.write_paused or self.is_disconnected:
+            await self._wait_until_writable()
         if message["type"] == "http.response.start":
             self._start(message["status"], message["headers"])
             if WHOLE not in message:
                 self._loop.call_soon(self._flush_head)
+            return
+        body: bytes = message.get("body", b"")
+        has_more: bool = message.get("more_body", False)
+        if len(body) <= PART or self._left < 0:
+            self._write(body, has_more=has_more)
         else:
-            self._write(message.get("body", b""), has_more=message.get("more_body", False))
+            await self._write_in_parts(body, has_more=has_more)
 
     def _start(self, status: int, headers: list[Header]) -> None:
         assert not self.is_started, "a response has one head"
         lines, given = header_lines(headers), dict(headers)
         self.is_started, self._expects_continue = True, False
+        self._body.clear()
         framing = b"" if b"x-content-type-options" in given else NOSNIFF
         if given.get(b"connection") == b"close":
             self.keep_alive = False
@@ -206,27 +224,52 @@ class RequestCycle:
         self._head = b""
 
     def _write(self, body: bytes, *, has_more: bool) -> None:
-        assert self.is_started, "the head comes first"
-        assert not self.is_complete, "the response is complete"
-        parts, self._head = [self._head], b""
-        if self._is_chunked:
-            if body:
-                parts += [b"%x\r\n" % len(body), body, b"\r\n"]
-            if not has_more:
-                parts.append(b"0\r\n\r\n")
-        elif self._left >= 0:
-            self._left -= len(body)
-            assert self._left >= 0, "the body is longer than its content-length"
-            parts.append(body)
-            assert has_more or self._left in {0, math.inf}, "the body is shorter than its content-length"
-        if data := b"".join(parts):
+        if data := b"".join(self._framed(body, has_more=has_more)):
             self._transport.write(data)
         if not has_more:
-            self.is_complete = True
-            self._notify()
-            if not self.keep_alive:
-                self._transport.close()
-            self._on_complete()
+            self._complete()
+
+    async def _write_in_parts(self, body: bytes, *, has_more: bool) -> None:
+        before, _, after = self._framed(body, has_more=has_more)
+        self.is_ending = not has_more
+        view = memoryview(body)
+        self._transport.writelines([before, view[:PART]])
+        for start in range(PART, len(view), PART):
+            await self._wait_until_writable()
+            self._transport.write(view[start : start + PART])
+        if after:
+            self._transport.write(after)
+        if not has_more:
+            self._complete()
+
+    async def _wait_until_writable(self) -> None:
+        """Wait while a slow client has not read what was written before."""
+        if self._flow.write_paused and not self.is_disconnected:
+            await self._flow.drain()
+        if self.is_disconnected:
+            raise ClientDisconnect
+
+    def _framed(self, body: bytes, *, has_more: bool) -> tuple[bytes, bytes, bytes]:
+        """Return what precedes a part of the body, the part, and what follows it."""
+        assert self.is_started, "the head comes first"
+        assert not self.is_complete, "the response is complete"
+        head, self._head = self._head, b""
+        if self._is_chunked:
+            end = b"" if has_more else b"0\r\n\r\n"
+            return (b"%b%x\r\n" % (head, len(body)), body, b"\r\n" + end) if body else (head, b"", end)
+        if self._left < 0:
+            return head, b"", b""
+        self._left -= len(body)
+        assert self._left >= 0, "the body is longer than its content-length"
+        assert has_more or self._left in {0, math.inf}, "the body is shorter than its content-length"
+        return head, body, b""
+
+    def _complete(self) -> None:
+        self.is_complete = True
+        self._notify()
+        if not self.keep_alive:
+            self._transport.close()
+        self._on_complete()
 
     def _notify(self) -> None:
         self._has_message = True

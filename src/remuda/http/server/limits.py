@@ -13,6 +13,7 @@ from typing import Protocol
 
 import structlog
 
+from remuda.http.buffer_shares import Buffered, BufferShares, address_holder
 from remuda.http.errors import error_response
 from remuda.http.server.connection_slots import AdmittedConnection, ConnectionSlots, HostSet
 from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
@@ -86,9 +87,16 @@ class ConnectionReaper:
     """Reaper of the connections of one server: their limits, a coarse clock, and a counter of closed connections."""
 
     def __init__(
-        self, limits: ConnectionLimits, *, now: float, randomness: Randomness, count_closed: Callable[[str], None]
+        self,
+        limits: ConnectionLimits,
+        *,
+        now: float,
+        randomness: Randomness,
+        count_closed: Callable[[str], None],
+        buffers: BufferShares,
     ) -> None:
         self.limits, self.count_closed = limits, count_closed
+        self._buffers = buffers
         self.now = now
         """Time of the last sweep."""
         self.is_stopping = False
@@ -103,6 +111,11 @@ class ConnectionReaper:
         self.now = now
         for connection in list(self.connections):
             connection.check(now)
+
+    def buffered(self, peer: tuple[str, int] | None) -> Buffered:
+        """Return the counter of a connection's bytes; a proxy stands for many clients and has no share."""
+        is_client = peer is not None and peer[0] not in self.limits.forwarding
+        return Buffered(self._buffers, [address_holder(peer[0])] if peer is not None and is_client else [])
 
     def remove(self, connection: ReapedConnection) -> None:
         self.connections.discard(connection)

@@ -32,6 +32,7 @@ CLOSE_REASONS = (
     "pipelined",
     "connections",
     "address_connections",
+    "buffers",
     "displaced",
     "body_unused",
     "idle",

@@ -15,6 +15,7 @@ from email.utils import format_datetime
 from ipaddress import ip_address
 
 from remuda.http.asgi import ASGIApp
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.server.connection import Connection, ConnectionFactory
 from remuda.http.server.limits import ConnectionLimits, ConnectionReaper
 from remuda.http.server.tls import Handshake, ServerTls, TlsAcceptor
@@ -28,6 +29,8 @@ _SWEEP_S = 0.5
 _GRACE_S = 20.0
 _CLOSING_S = 1.0
 _UNSENT_BYTES = 64 * 1024
+_RECEIVE_BYTES = 64 * 1024
+"""Largest amount that is read at once: no request is long."""
 _USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
 STRICT_TRANSPORT_SECURITY = b"strict-transport-security: max-age=31536000\r\n"
@@ -117,16 +120,24 @@ class HttpServer:
         count_closed: Callable[[str], None],
         closing: asyncio.Event | None = None,
         limits: ConnectionLimits | None = None,
+        buffers: BufferShares | None = None,
         grace_s: float = _GRACE_S,
         tls: ServerTls | None = None,
         is_https: bool = False,
     ) -> None:
-        """Speak TLS, if there are settings for it. `is_https`: clients reach it by https, if only through a proxy."""
+        """Speak TLS, if there are settings for it. `is_https`: clients reach it by https, if only through a proxy.
+
+        `buffers` are shared with the application.
+        """
         self.closing = closing or asyncio.Event()
         """Set when stopping begins: streams end by it."""
         self._clock, self._grace_s = clock, grace_s
         self._reaper = ConnectionReaper(
-            limits or ConnectionLimits(), now=clock.monotonic(), randomness=randomness, count_closed=count_closed
+            limits or ConnectionLimits(),
+            now=clock.monotonic(),
+            randomness=randomness,
+            count_closed=count_closed,
+            buffers=buffers or BufferShares(),
         )
         self._tls = tls
         headers = STRICT_TRANSPORT_SECURITY if tls or is_https else b""
@@ -221,6 +232,7 @@ def listen(address: ListenAddress) -> BoundSocket:
         raise CannotListen(address, error) from None
     # Every connection inherits these. A client that does not read costs the kernel little, and one that vanished is
     # noticed in minutes; not sooner, because the kernel also counts the time of a client that reads slowly.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
     for option, value in (
         ("TCP_NODELAY", 1),
         ("TCP_NOTSENT_LOWAT", _UNSENT_BYTES),

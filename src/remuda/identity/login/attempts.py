@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from remuda.http.failures import AuthenticationFailures, Pacing
+from remuda.http.failures import AuthenticationFailures
 from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
+from remuda.http.verification_queue import Pacing
 from remuda.kernel.clock import Clock
 
 _WINDOW_S = 60

@@ -14,6 +14,7 @@ from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm, DeviceQuery
 from remuda.identity.oauth.clients import accepts_logins_of
 from remuda.identity.oauth.codes import DeviceGrants
+from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import provider_organization
 
 _UNKNOWN = "The code is unknown or has expired: check it, or start again on the device."
@@ -44,7 +45,7 @@ class DevicePage(BrowserPages):
         return await self._confirm(request, form.user_code, await self.logins.find(request.cookie))
 
     async def _confirm(self, request: BrowserRequest, code: str, current: ActiveLogin | None) -> HtmlPage | Redirect:
-        async with self.attempts.code(request.peer):
+        async with self.attempts.code(request.peer, subject=token_hash(code)):
             grant = await self.devices.find(code)
             if grant is None:
                 self.attempts.fail_code(request.peer)

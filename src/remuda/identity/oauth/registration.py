@@ -27,15 +27,14 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
     new_metadata,
+    new_tags,
     read_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
 from remuda.resources.schema import MetadataRead, MetadataWrite
 from remuda.resources.service import ResourceService
-from remuda.resources.tags import own_tags, replaced_tags
 
 _Uri = Annotated[str, msgspec.Meta(max_length=2048)]
 
@@ -131,7 +130,6 @@ class ClientSecretRead(ClientRead, frozen=True):
 
 def check_client(client: ClientWrite) -> None:
     spec = client.spec
-    check_tags(client.metadata.tags)
     check_redirect_uris("spec.redirectUris", spec.redirect_uris)
     for name, uri in (("homeUri", spec.home_uri), ("loginUri", spec.login_uri), ("errorUri", spec.error_uri)):
         check_redirect_uris(f"spec.{name}", (uri,) if uri else ())
@@ -146,7 +144,7 @@ def check_client(client: ClientWrite) -> None:
 
 def new_client(name: str, body: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
     metadata = new_metadata(name, body.metadata, who, labels={})
-    tags = own_tags(stored_tags(body.metadata), who)
+    tags = new_tags(body.metadata, who)
     return OAuth2Client(metadata=metadata, spec=_spec(body.spec, tags, secret_hash))
 
 
@@ -154,7 +152,7 @@ def changed_client(client: OAuth2Client, body: ClientWrite, who: Principal, now:
     """Return a client with the writable fields replaced. A client that becomes public loses its secret."""
     secret_hash = "" if body.spec.is_public else client.spec.secret_hash
     metadata = changed_metadata(client.metadata, body.metadata, who, now)
-    tags = replaced_tags(client.spec.tags, stored_tags(body.metadata), who)
+    tags = updated_tags(client.spec.tags, body.metadata, who)
     return replace(client, metadata=metadata, spec=_spec(body.spec, tags, secret_hash))
 
 

@@ -29,13 +29,12 @@ from remuda.kernel.fields import common_fields
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
     new_metadata,
+    new_tags,
     read_project_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
-from remuda.resources.tags import own_tags, replaced_tags
 
 _MAX_KINDS = 50
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -56,7 +55,6 @@ def check_quotas(requested: schema.QuotasWrite | schema.QuotasPatch, catalogue: 
 
 
 def check_allocation(requested: schema.AllocationWrite) -> None:
-    check_tags(requested.metadata.tags)
     spec = requested.spec
     _check_label("spec.kind", spec.kind)
     _check_label("spec.id", spec.id)
@@ -174,7 +172,7 @@ def new_allocation(
         RESOURCE_KIND: requested.spec.kind,
         RESOURCE_ID: requested.spec.id,
     }
-    tags = own_tags(stored_tags(requested.metadata), principal)
+    tags = new_tags(requested.metadata, principal)
     spec = AllocationSpec(allocations=_amounts(requested), state=state, tags=tags)
     return Allocation(metadata=new_metadata(name, requested.metadata, principal, labels=labels), spec=spec)
 
@@ -193,7 +191,7 @@ def updated_allocation(
     *,
     fencing_token: int | None = None,
 ) -> Allocation:
-    tags = replaced_tags(allocation.spec.tags, stored_tags(requested.metadata), principal)
+    tags = updated_tags(allocation.spec.tags, requested.metadata, principal)
     spec = replace(allocation.spec, allocations=_amounts(requested), tags=tags)
     metadata = changed_metadata(allocation.metadata, requested.metadata, principal, now)
     return with_fencing_token(replace(allocation, metadata=metadata, spec=spec), fencing_token or 0)

@@ -31,12 +31,12 @@ from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
+    new_tags,
     read_metadata,
     read_organization_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
-from remuda.resources.tags import own_tags, replaced_tags
 
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _LONGEST_DOMAIN = 253
@@ -64,7 +64,7 @@ def new_organization(name: str, requested: schema.OrganizationWrite, principal: 
     """Return a new organization. It is its own payer, unless the caller names one."""
     payer = principal if principal.organization is not None else principal.with_payer(name, None)
     metadata = new_metadata(name, requested.metadata, payer, labels={}, finalizers=(CONTROLLER_FINALIZER,))
-    tags = own_tags(stored_tags(requested.metadata), principal)
+    tags = new_tags(requested.metadata, principal)
     return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), requested.spec, tags))
 
 
@@ -72,7 +72,7 @@ def updated_organization(
     organization: Organization, requested: schema.OrganizationWrite, principal: Principal, now: datetime
 ) -> Organization:
     metadata = changed_metadata(organization.metadata, requested.metadata, principal, now)
-    tags = replaced_tags(organization.spec.tags, stored_tags(requested.metadata), principal)
+    tags = updated_tags(organization.spec.tags, requested.metadata, principal)
     return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, requested.spec, tags))
 
 
@@ -97,13 +97,13 @@ def new_project(name: str, organization: Organization, requested: schema.Project
     where = {ORGANIZATION_LABEL: organization.name}
     metadata = new_metadata(name, requested.metadata, principal, labels=where, finalizers=(CONTROLLER_FINALIZER,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    tags = own_tags(stored_tags(requested.metadata), principal)
+    tags = new_tags(requested.metadata, principal)
     return Project(metadata=metadata, spec=ProjectSpec(group_ids=each_once(requested.spec.group_ids), tags=tags))
 
 
 def updated_project(project: Project, requested: schema.ProjectWrite, principal: Principal, now: datetime) -> Project:
     metadata = changed_metadata(project.metadata, requested.metadata, principal, now)
-    tags = replaced_tags(project.spec.tags, stored_tags(requested.metadata), principal)
+    tags = updated_tags(project.spec.tags, requested.metadata, principal)
     spec = replace(project.spec, group_ids=each_once(requested.spec.group_ids), tags=tags)
     return replace(project, metadata=metadata, spec=spec)
 
@@ -182,7 +182,7 @@ def new_provider(
 ) -> OAuth2Provider:
     metadata = new_metadata(name, requested.metadata, principal, labels={ORGANIZATION_LABEL: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    tags = own_tags(stored_tags(requested.metadata), principal)
+    tags = new_tags(requested.metadata, principal)
     return OAuth2Provider(metadata=metadata, spec=_spec(OAuth2ProviderSpec(), requested.spec, tags))
 
 
@@ -190,7 +190,7 @@ def updated_provider(
     provider: OAuth2Provider, requested: schema.ProviderWrite, principal: Principal, now: datetime
 ) -> OAuth2Provider:
     metadata = changed_metadata(provider.metadata, requested.metadata, principal, now)
-    tags = replaced_tags(provider.spec.tags, stored_tags(requested.metadata), principal)
+    tags = updated_tags(provider.spec.tags, requested.metadata, principal)
     return replace(provider, metadata=metadata, spec=_spec(provider.spec, requested.spec, tags))
 
 

@@ -20,7 +20,7 @@ from remuda.access.checks import (
     require_in_project,
     require_organization_access,
 )
-from remuda.access.principal import Context, Permission, Principal, Verb
+from remuda.access.principal import Context, OrganizationAccess, Permission, Principal, Verb
 from remuda.http.pagination import Cursors
 from remuda.http.responses import Collection, Rendered, without_etags
 from remuda.identity.consent import agreed_memberships, owner_of_domain
@@ -38,8 +38,8 @@ from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
 from remuda.resources.conventions import organization_of
 from remuda.resources.crud import find_in, get_in
-from remuda.resources.metadata import check_tags
 from remuda.resources.service import OrganizationResourceService, ResourceService
+from remuda.store.contract import NAME_INDEX
 from remuda.store.logs import Record
 
 
@@ -74,7 +74,8 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
             visible &= context.principal.access.organizations.keys()
         if visible is None or query != schema.OrganizationQuery(email=query.email):
             is_visible = None if visible is None else (lambda organization: organization.name in visible)
-            return Collection(store=self.store, kind=Organization, view=self.view, visible=is_visible)
+            scopes = None if visible is None else [(NAME_INDEX, each) for each in visible]
+            return Collection(store=self.store, kind=Organization, view=self.view, scopes=scopes, visible=is_visible)
         return await self._list_by_name(context, visible)
 
     async def create(self, context: Context, body: schema.OrganizationWrite) -> Organization:
@@ -134,7 +135,6 @@ class Organizations(ResourceService[Organization, schema.OrganizationRead]):
 
     async def _check(self, organization: str, body: schema.OrganizationWrite) -> None:
         """Raise Invalid for an invalid request. The controller ensures one owner of a domain; this reports it early."""
-        check_tags(body.metadata.tags)
         rules.check_organization(body.spec)
         if body.spec.organization_type == "domain":
             await self._check_provider(organization, body.spec)
@@ -182,15 +182,21 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
         require_organization_access(principal, read_permission, organization)
         await self.store.get(Organization, organization)
 
-        def is_visible(project: Project) -> bool:
-            return is_allowed_in_project(principal, read_permission, organization, project.name)
+        where = {ORGANIZATION_LABEL: organization}
+        if _is_allowed_in_all(context, read_permission, organization):
+            return Collection(store=self.store, kind=Project, view=self.view, labels=where)
 
+        def is_readable(project: str) -> bool:
+            return is_allowed_in_project(principal, read_permission, organization, project)
+
+        known = principal.access.organizations.get(organization, OrganizationAccess()).projects
         return Collection(
             store=self.store,
             kind=Project,
             view=self.view,
-            labels={ORGANIZATION_LABEL: organization},
-            visible=None if _is_allowed_in_all(context, read_permission, organization) else is_visible,
+            labels=where,
+            scopes=[(NAME_INDEX, project) for project in known if is_readable(project)],
+            visible=lambda project: is_readable(project.name),
         )
 
     async def create(self, context: Context, organization: str, body: schema.ProjectWrite) -> Project:
@@ -239,7 +245,6 @@ class Projects(OrganizationResourceService[Project, schema.ProjectRead]):
         return await get_in(self.store, Project, project, organization)
 
     async def _check(self, organization: str, body: schema.ProjectWrite) -> None:
-        check_tags(body.metadata.tags)
         for group in body.spec.group_ids:
             if not await self._has_group(organization, group):
                 raise Malformed(f"group ID {group} does not exist")
@@ -279,17 +284,12 @@ class OrganizationProviders(OrganizationResourceService[OAuth2Provider, schema.P
         """Create a provider, named after the request, so that repeating the request creates no second one."""
         self.authorize(context, "create", organization)
         owner = await self.store.get(Organization, organization)
-        _check(body)
+        rules.check_issuer(body.spec.issuer)
         return await self.insert(context, rules.new_provider(context.operation, owner, body, context.principal))
 
     async def update(self, context: Context, organization: str, provider: str, body: schema.ProviderWrite) -> None:
         async def changed(found: OAuth2Provider) -> OAuth2Provider:
-            _check(body)
+            rules.check_issuer(body.spec.issuer)
             return rules.updated_provider(found, body, context.principal, self.clock.now())
 
         await self.update_with(context, organization, provider, changed)
-
-
-def _check(body: schema.ProviderWrite) -> None:
-    check_tags(body.metadata.tags)
-    rules.check_issuer(body.spec.issuer)

@@ -29,14 +29,13 @@ from remuda.resources.conventions import USER
 from remuda.resources.crud import each_once, find, find_in, get_in
 from remuda.resources.metadata import (
     changed_metadata,
-    check_tags,
     new_metadata,
+    new_tags,
     read_organization_metadata,
-    stored_tags,
+    updated_tags,
     writable_metadata,
 )
 from remuda.resources.service import OrganizationResourceService
-from remuda.resources.tags import own_tags, replaced_tags
 
 GROUPS = "groups"
 """Endpoint in paths and permissions."""
@@ -67,12 +66,12 @@ def group_members(requested: GroupWrite, users: Mapping[str, str], named: Sequen
 def new_group(name: str, organization: Organization, requested: GroupWrite, spec: GroupSpec, by: Principal) -> Group:
     metadata = new_metadata(name, requested.metadata, by, labels={ORGANIZATION_LABEL: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return Group(metadata=metadata, spec=replace(spec, tags=own_tags(stored_tags(requested.metadata), by)))
+    return Group(metadata=metadata, spec=replace(spec, tags=new_tags(requested.metadata, by)))
 
 
 def updated_group(group: Group, requested: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
     metadata = changed_metadata(group.metadata, requested.metadata, by, now)
-    tags = replaced_tags(group.spec.tags, stored_tags(requested.metadata), by)
+    tags = updated_tags(group.spec.tags, requested.metadata, by)
     return replace(group, metadata=metadata, spec=replace(spec, tags=tags))
 
 
@@ -169,7 +168,6 @@ class Groups(OrganizationResourceService[Group, GroupRead]):
 
     async def _validated(self, context: Context, organization: str, requested: GroupWrite) -> GroupSpec:
         """Return the requested spec as it is stored, if the caller may request it."""
-        check_tags(requested.metadata.tags)
         await self.grants.check_grantable(context.principal, each_once(requested.spec.role_ids), organization)
         spec = requested.spec
         for number, account in enumerate(each_once(spec.service_account_ids)):

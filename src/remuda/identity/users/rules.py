@@ -44,9 +44,14 @@ from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
 from remuda.resources.conventions import DESCRIPTION, NAME, UNNAMED, USER
 from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
-from remuda.resources.metadata import changed_metadata, new_metadata, read_organization_metadata, stored_tags
+from remuda.resources.metadata import (
+    changed_metadata,
+    new_metadata,
+    new_tags,
+    read_organization_metadata,
+    updated_tags,
+)
 from remuda.resources.schema import MetadataWrite
-from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.objects import Metadata
 
 
@@ -173,7 +178,7 @@ def new_account(
         access_token=issued.hash,
         token_id=issued.id,
         expiry=issued.expires,
-        tags=own_tags(stored_tags(requested), by),
+        tags=new_tags(requested, by),
         lock=lock,
     )
     return ServiceAccount(metadata=metadata, spec=spec)
@@ -182,7 +187,7 @@ def new_account(
 def updated_account(account: ServiceAccount, requested: MetadataWrite, by: Principal, now: datetime) -> ServiceAccount:
     """Return a service account with all writable fields replaced; its token stays."""
     metadata = changed_metadata(account.metadata, requested, by, now)
-    tags = replaced_tags(account.spec.tags, stored_tags(requested), by)
+    tags = updated_tags(account.spec.tags, requested, by)
     return replace(account, metadata=metadata, spec=replace(account.spec, tags=tags))
 
 

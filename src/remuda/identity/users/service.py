@@ -46,8 +46,7 @@ from remuda.operations.saga import Saga
 from remuda.operations.service import Operations
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
 from remuda.resources.crud import audit_records, each_once, exists, find, find_in, get_in, retry_on_conflict
-from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.tags import own_tags, replaced_tags
+from remuda.resources.metadata import new_tags, updated_tags
 from remuda.store.contract import Store
 
 InputT = TypeVar("InputT", bound=MemberInput)
@@ -146,7 +145,7 @@ class Users:
         require_in_organization(context.principal, permission(USERS, "create"), organization)
         await self.store.get(Organization, organization)
         subject = rules.email_address(body.spec.subject)
-        tags = own_tags(_tags(body), context.principal)
+        tags = new_tags(body.metadata, context.principal) if body.metadata is not None else ()
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = _user_input(context, "create", member, body, tags)
         return await self._response(work, await self.changes.run(context, USERS, CREATE_USER, work))
@@ -155,7 +154,8 @@ class Users:
         """Replace the state and the groups of a user. Its subject and its tags stay."""
         require_in_organization(context.principal, permission(USERS, "update"), organization)
         membership, found = await self._user(organization, user)
-        replaced_tags(found.spec.tags, _tags(body), context.principal)
+        if body.metadata is not None:
+            updated_tags(found.spec.tags, body.metadata, context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
         work = _user_input(context, "update", member, body)
         return await self._response(work, await self.changes.run(context, USERS, UPDATE_USER, work))
@@ -199,13 +199,6 @@ class Users:
         return found
 
 
-def _tags(requested: UserWrite) -> tuple[Tag, ...]:
-    if requested.metadata is None:
-        return ()
-    check_tags(requested.metadata.tags)
-    return stored_tags(requested.metadata)
-
-
 ACCOUNTS = "serviceaccounts"
 """Endpoint in paths and permissions."""
 
@@ -239,8 +232,7 @@ class Accounts:
         """Create a service account, named after the request, and return its token this once."""
         require_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
         await self.store.get(Organization, organization)
-        check_tags(body.metadata.tags)
-        own_tags(stored_tags(body.metadata), context.principal)
+        new_tags(body.metadata, context.principal)
         member = Member(organization=organization, id=context.operation)
         work = _account_input(context, member, body)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
@@ -253,8 +245,7 @@ class Accounts:
         """Replace the metadata and the groups of a service account. Its token stays."""
         require_in_organization(context.principal, permission(ACCOUNTS, "update"), organization)
         found = await self._account(organization, account)
-        check_tags(body.metadata.tags)
-        replaced_tags(found.spec.tags, stored_tags(body.metadata), context.principal)
+        updated_tags(found.spec.tags, body.metadata, context.principal)
         member = Member(organization=organization, id=found.name)
         work = _account_input(context, member, body)
         changed = self.results.accounts.pop(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))

@@ -41,7 +41,7 @@ class CloudListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudLoadBalancerSpec:
-    """Desired load balancer. We choose its address."""
+    """Desired load balancer. We choose its address. Listeners, their members and their prefixes are sorted."""
 
     handle: Handle
     network: str
@@ -65,13 +65,16 @@ class CloudLoadBalancers(Protocol):
     """Capability of managing load balancers."""
 
     async def converge_balancer(self, desired: CloudLoadBalancerSpec) -> CloudLoadBalancer:
-        """Create or update a load balancer, which may still be building. Raise what `converge_port` raises."""
+        """Create or update a load balancer, which may still be building. Raise what `converge_port` raises.
+
+        One change may take several calls: repeat it until `find_balancer` returns what is desired.
+        """
 
     async def find_balancer(self, handle: Handle) -> CloudLoadBalancer | None:
         """Return a load balancer, or None."""
 
     async def remove_balancer(self, handle: Handle) -> None:
-        """Remove a load balancer with its public address."""
+        """Remove a load balancer with its public address. It may take several calls: repeat it until there is none."""
 
-    def balancers(self) -> AsyncIterator[Sequence[CloudLoadBalancer]]:
-        """Yield all our load balancers, page by page."""
+    def balancers(self) -> AsyncIterator[Sequence[Handle]]:
+        """Yield the handles of all our load balancers, page by page."""

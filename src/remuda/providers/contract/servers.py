@@ -13,7 +13,7 @@ from remuda.providers.contract.common import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudPortSpec:
-    """Desired port. We choose its address, and the provider assigns that to no other port."""
+    """Desired port, with sorted groups and sources. We choose its address, which no other port gets."""
 
     handle: Handle
     network: str
@@ -156,8 +156,8 @@ class CloudConsoles(Protocol):
     async def open_console(self, handle: Handle, *, viewer: str = "") -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none.
 
-        `viewer` is for whom it is opened. A cloud whose screens this process shows closes them when that person is
-        suspended; others ignore it.
+        `viewer` says for whom it is opened. A cloud whose screens this process shows keeps it with the session, which
+        ends when the viewer may no longer open it; others ignore it.
         """
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:

@@ -1,7 +1,7 @@
 """OpenStack client: tokens, the service catalogue, and requests with their errors.
 
 A session is a login, and has a token of its own that is renewed before it expires and once when a service rejects it.
-Every write that got no response, or a server error, has an unknown outcome: its effect must be looked up.
+`errors` has what each kind of failure becomes.
 """
 
 import asyncio
@@ -9,18 +9,29 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import httpx2
 import msgspec
+import structlog
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import ServerUnreachable, Unavailable
 from remuda.kernel.exchange import NotSent, ResponseLost
-from remuda.kernel.secrets import Secret
 from remuda.outbound.client import new_client, transport_errors
-from remuda.providers.contract.common import Rejected
+from remuda.providers.openstack.errors import (
+    FORBIDDEN,
+    TOO_LARGE,
+    ApiError,
+    Denied,
+    LoginRejected,
+    NoIdentityService,
+    QuotaUsedUp,
+    is_about_quota,
+    reason_of,
+)
+from remuda.providers.openstack.logins import CloudLogin
 
 T = TypeVar("T")
 
@@ -39,53 +50,13 @@ WHOLE = "*"
 """Key of a response that has no envelope."""
 
 _RENEW_BEFORE = timedelta(minutes=5)
-_UNAUTHORIZED, _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 401, 413, 429, 500
+_UNAUTHORIZED, _TOO_MANY, _SERVER_ERROR = 401, 429, 500
 _SUCCESS = range(200, 300)
-_LONGEST_REASON = 300
+_LIMITED = frozenset({TOO_LARGE, _TOO_MANY, 503})
+_CONNECT_S = 10.0
+_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _CONNECTIONS = 64
 _PAGE = 500
-
-
-class ApiError(Rejected):
-    """Raised for a response that denies a request; callers map the statuses that they expect."""
-
-    def __init__(self, service: str, status: int, reason: str) -> None:
-        super().__init__(reason or f"{service} responded with status {status}")
-        self.service, self.http_status, self.reason = service, status, reason
-
-
-class CloudLogin(Protocol):
-    """Credential and scope of a session. Equal logins share a token."""
-
-    def request(self) -> Mapping[str, object]:
-        """Return the `auth` object of a token request."""
-
-
-@dataclass(frozen=True, slots=True)
-class PasswordLogin:
-    """User with a password, in a domain or in a project."""
-
-    user: str
-    password: Secret
-    domain: str = ""
-    project: str = ""
-
-    def request(self) -> Mapping[str, object]:
-        user = {"id": self.user, "password": self.password.reveal()}
-        scope = {"project": {"id": self.project}} if self.project else {"domain": {"id": self.domain}}
-        return {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicationCredential:
-    """Application credential, which has its project and roles in itself."""
-
-    id: str
-    secret: Secret
-
-    def request(self) -> Mapping[str, object]:
-        credential = {"id": self.id, "secret": self.secret.reveal()}
-        return {"identity": {"methods": ["application_credential"], "application_credential": credential}}
 
 
 class _Endpoint(msgspec.Struct, frozen=True):
@@ -120,17 +91,20 @@ class CloudAddress:
     region: str = ""
     """Region in the service catalogue; empty if there is one only."""
     tls: ssl.SSLContext | bool = True
+    timeout_s: float = 120.0
+    """Time without a byte after which a request counts as lost."""
 
 
 class OpenStackClient:
     """Connections to one cloud, and the tokens of its sessions."""
 
     def __init__(self, address: CloudAddress, *, clock: Clock) -> None:
-        self.address, self._clock = address, clock
+        self.address, self.clock = address, clock
         limits = httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
-        self._http = new_client(
-            httpx2.Timeout(None), tls=address.tls, limits=limits
-        )  # deadlines are those of the provider's calls
+        # The deadlines of callers are shorter. This one ends an abandoned request, which has a slot until then.
+        timeout = httpx2.Timeout(address.timeout_s, connect=_CONNECT_S)
+        self._http = new_client(timeout, tls=address.tls, limits=limits)
+        self._paused_until: dict[str, float] = {}
         self._tokens: dict[CloudLogin, _Token] = {}
         self._locks: dict[CloudLogin, asyncio.Lock] = {}
 
@@ -150,7 +124,7 @@ class OpenStackClient:
         lock = self._locks.setdefault(login, asyncio.Lock())
         async with lock:
             found = self._tokens.get(login)
-            if found is None or found.value == rejected or found.expires - self._clock.now() < _RENEW_BEFORE:
+            if found is None or found.value == rejected or found.expires - self.clock.now() < _RENEW_BEFORE:
                 found = self._tokens[login] = await self._log_in(login)
             return found
 
@@ -166,16 +140,39 @@ class OpenStackClient:
         except ResponseLost as failure:
             raise ConnectionError(failure.reason) from None  # the provider's calls know what that means
 
+    def pause(self, service: str, response: httpx2.Response) -> None:
+        """Send nothing to a service until the time that it asks for."""
+        text = response.headers.get("Retry-After", "")
+        pause_s = float(text) if text.isdecimal() else _PAUSE_S
+        self._paused_until[service] = self.clock.monotonic() + min(pause_s, _LONGEST_PAUSE_S)
+
+    def check_pause(self, service: str) -> None:
+        left_s = self._paused_until.get(service, 0.0) - self.clock.monotonic()
+        if left_s > 0:
+            raise Unavailable(f"The {service} service of the provider limits requests: try again in {left_s:.0f} s.")
+
     async def _log_in(self, login: CloudLogin) -> _Token:
+        self.check_pause("identity")
         content = msgspec.json.encode({"auth": login.request()})
         url = f"{self.address.auth_url.rstrip('/')}/auth/tokens"
-        response = await self.send("POST", url, headers={"Content-Type": "application/json"}, content=content)
-        if response.status_code >= _SERVER_ERROR:
+        try:
+            response = await self.send("POST", url, headers={"Content-Type": "application/json"}, content=content)
+        except ConnectionError as error:  # a login changes nothing
+            raise ServerUnreachable(self.address.auth_url, str(error)) from None
+        status, value = response.status_code, response.headers.get("X-Subject-Token")
+        if status in _LIMITED and (status == _TOO_MANY or "Retry-After" in response.headers):
+            self.pause("identity", response)
+            self.check_pause("identity")
+        if status >= _SERVER_ERROR:
             raise Unavailable(f"The identity service of {self.address.auth_url} fails: try again.")
-        value = response.headers.get("X-Subject-Token")
-        if response.status_code not in _SUCCESS or value is None:
-            raise ApiError("identity", response.status_code, _reason(response))
-        body = msgspec.json.decode(response.content, type=dict[str, _TokenBody])["token"]
+        if status == _UNAUTHORIZED:
+            raise LoginRejected(self.address.auth_url)
+        try:
+            body = msgspec.json.decode(response.content, type=dict[str, _TokenBody])["token"]
+        except (msgspec.MsgspecError, UnicodeDecodeError, KeyError):
+            body = None
+        if status not in _SUCCESS or value is None or body is None:
+            raise NoIdentityService(self.address.auth_url, status)
         return _Token(value, body.expires_at, dict(self._endpoints(body.catalog)))
 
     def _endpoints(self, catalog: Sequence[_Service]) -> Sequence[tuple[str, str]]:
@@ -239,6 +236,7 @@ class CloudSession:
     async def upload(self, service: str, path: str, content: AsyncIterator[bytes]) -> None:
         """Send a PUT with bytes, once: a stream cannot be sent again."""
         token = await self.client.token(self.login)
+        self.client.check_pause(service)
         headers = {"X-Auth-Token": token.value, "Content-Type": "application/octet-stream"}
         url = self._url(token, service, path, {})
         self._check(await self.client.send("PUT", url, headers=headers, content=content), service, is_read=False)
@@ -266,6 +264,7 @@ class CloudSession:
         rejected = ""
         while True:
             token = await self.client.token(self.login, rejected=rejected)
+            self.client.check_pause(service)
             headers = {"X-Auth-Token": token.value, **MICROVERSIONS.get(service, {})}
             content = None if body is None else msgspec.json.encode(body)
             if content is not None:
@@ -291,34 +290,24 @@ class CloudSession:
         text = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
         return f"{endpoint}{path}" + (f"?{urlencode(text, doseq=True)}" if text else "")
 
-    @staticmethod
-    def _check(response: httpx2.Response, service: str, *, is_read: bool) -> httpx2.Response:
+    def _check(self, response: httpx2.Response, service: str, *, is_read: bool) -> httpx2.Response:
         status = response.status_code
         if status in _SUCCESS:
             return response
-        if status == _TOO_MANY or (status == _TOO_LARGE and "Retry-After" in response.headers):
-            raise Unavailable(f"The {service} service of the provider limits requests: try again later.")
+        if status == _TOO_MANY or (status in _LIMITED and "Retry-After" in response.headers):
+            self.client.pause(service, response)
+            self.client.check_pause(service)
         if status >= _SERVER_ERROR:
             if is_read:
                 raise Unavailable(f"The {service} service of the provider fails with status {status}: try again.")
             raise ConnectionError(f"{service} responded with status {status}")  # it may have taken effect
         if status == _UNAUTHORIZED:
-            raise Unavailable("The provider rejects the credential of this region: its operator must renew it.")
-        raise ApiError(service, status, _reason(response))
-
-
-def _reason(response: httpx2.Response) -> str:
-    """Return the message of an error response: every service wraps it in another way."""
-    try:
-        body = msgspec.json.decode(response.content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""
-    parts = [body, *body.values()] if isinstance(body, dict) else []
-    for part in parts:
-        for name in ("message", "faultstring", "detail"):
-            if isinstance(part, dict) and isinstance(part.get(name), str):
-                return str(part[name])[:_LONGEST_REASON].rstrip(". \n")
-    return ""
+            raise LoginRejected(self.client.address.auth_url)
+        kind, reason = reason_of(response)
+        if is_about_quota(status, kind, reason):
+            structlog.get_logger().warning("quota of the cloud used up", service=service, reason=reason)
+            raise QuotaUsedUp
+        raise (Denied if status == FORBIDDEN else ApiError)(service, status, reason, kind)
 
 
 def _member(response: httpx2.Response, key: str, kind: Any) -> Any:

@@ -7,7 +7,7 @@ import msgspec
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec
 from remuda.providers.contract.common import Handle, WrongState
-from remuda.providers.openstack.client import ApiError
+from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.image_properties import properties_of
 from remuda.providers.openstack.images import OpenStackImages
 from remuda.providers.openstack.servers import OpenStackServers, action_error

@@ -48,7 +48,10 @@ class GlanceImage(msgspec.Struct, frozen=True):
 
 def image_of(document: Mapping[str, Any]) -> CloudImage | None:
     """Return an image of Glance, or None if it has not the properties of one that is offered."""
-    record = msgspec.convert(document, GlanceImage)
+    try:
+        record = msgspec.convert(document, GlanceImage)
+    except msgspec.ValidationError:  # one image that is described wrongly does not hide the others
+        return None
     if any(not isinstance(document.get(name), str) for name in _REQUIRED):
         return None
     is_linux = document[f"{_OS}kernel"] == "linux"
@@ -64,13 +67,13 @@ def image_of(document: Mapping[str, Any]) -> CloudImage | None:
             family=document[f"{_OS}family"],
             distro=document[f"{_OS}distro"],
             version=document[f"{_OS}version"],
-            variant=document.get(f"{_OS}variant", ""),
-            codename=document.get(f"{_OS}codename", ""),
+            variant=str(document.get(f"{_OS}variant", "")),
+            codename=str(document.get(f"{_OS}codename", "")),
         ),
         software_versions=_with_prefix(document, _PACKAGE),
         gpu=_gpu(document),
         tags=_with_prefix(document, _TAG),
-        organization=document.get(ORGANIZATION, ""),
+        organization=str(document.get(ORGANIZATION, "")),
         size_gib=record.min_disk or max(1, math.ceil((record.virtual_size or record.size or 0) / _GIB)),
         state=_STATES.get(record.status, "failed"),
         created=record.created_at,

@@ -4,13 +4,14 @@ Ours belong to the region's own project, or to that of the server that a snapsho
 `community`, so that every tenancy can use them by id; region checks the permissions of organizations.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec
 from remuda.providers.contract.common import InUse, Rejected
-from remuda.providers.openstack.client import WHOLE, ApiError, CloudSession
+from remuda.providers.openstack.client import WHOLE, CloudSession
+from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.image_properties import OUR_ID, image_of, properties_of
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
@@ -27,7 +28,7 @@ class OpenStackImages:
 
     def __init__(self, access: TenancyAccess) -> None:
         self._access = access
-        self._our_ids: Mapping[str, str] = {}
+        self._our_ids: dict[str, str] = {}
 
     async def images(self) -> Sequence[CloudImage]:
         return [image for image, _ in await self._read()]
@@ -85,7 +86,9 @@ class OpenStackImages:
         found = await self._find(image)
         if found is None:
             raise NotFound("image", image)
-        return str(found[1]["id"]), found[0]
+        cloud_id = str(found[1]["id"])
+        self._our_ids[cloud_id] = image
+        return cloud_id, found[0]
 
     async def our_id(self, cloud_id: str) -> str:
         """Return our id of an image that a server names."""

@@ -12,7 +12,8 @@ from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle, InUse, Rejected
 from remuda.providers.contract.networks import CloudAddressRange, CloudNetwork, CloudNetworkSpec, CloudRoute
 from remuda.providers.openstack.catalogue import OpenStackExternalNetworks
-from remuda.providers.openstack.client import ApiError, CloudSession
+from remuda.providers.openstack.client import CloudSession
+from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
 _CONFLICT = 409
@@ -101,14 +102,14 @@ class OpenStackNetworks:
         except NotFound:
             return
         manager = self._access.manager_in(project)
-        network = await self._find(manager, project, handle)
-        router = await self._find_router(manager, project, handle)
+        networks = await self._named(manager, project, handle)
+        routers = await self._routers(manager, project, handle)
         try:
-            if network is not None:
+            for network in networks:
                 await self._reject_ports(manager, network, handle)
-            if router is not None:
+            for router in routers:
                 await self._remove_router(manager, router)
-            if network is not None:  # its subnet goes with it
+            for network in networks:  # its subnet goes with it
                 await manager.delete("network", f"/networks/{network.id}")
         except ApiError as error:
             if error.http_status != _CONFLICT:
@@ -128,11 +129,14 @@ class OpenStackNetworks:
                 if each.name.startswith(_NAME_PREFIX) and (each.id, each.name) in by_network
             ]
 
+    async def _find(self, manager: CloudSession, project: str, handle: Handle) -> _Network | None:
+        return only(await self._named(manager, project, handle), "network", handle.name, "network")
+
     @staticmethod
-    async def _find(manager: CloudSession, project: str, handle: Handle) -> _Network | None:
+    async def _named(manager: CloudSession, project: str, handle: Handle) -> Sequence[_Network]:
         query = {"name": handle.name, "project_id": project}
         found = await manager.items("network", "/networks", "networks", _Network, **query)
-        return only([each for each in found if each.name == handle.name], "network", handle.name, "network")
+        return [each for each in found if each.name == handle.name]
 
     @staticmethod
     async def _subnet(manager: CloudSession, network: _Network) -> _Subnet | None:
@@ -141,10 +145,10 @@ class OpenStackNetworks:
         return only([each for each in found if each.name == network.name], "network", network.name, "subnet")
 
     @staticmethod
-    async def _find_router(manager: CloudSession, project: str, handle: Handle) -> _Router | None:
+    async def _routers(manager: CloudSession, project: str, handle: Handle) -> Sequence[_Router]:
         query = {"name": handle.name, "project_id": project}
         found = await manager.items("network", "/routers", "routers", _Router, **query)
-        return only([each for each in found if each.name == handle.name], "network", handle.name, "router")
+        return [each for each in found if each.name == handle.name]
 
     async def _create(self, manager: CloudSession, desired: CloudNetworkSpec) -> _Network:
         body: dict[str, object] = {"name": desired.handle.name, "description": "Managed by Remuda"}
@@ -178,7 +182,7 @@ class OpenStackNetworks:
         return created
 
     async def _converge_router(self, manager: CloudSession, project: str, handle: Handle, subnet: _Subnet) -> None:
-        router = await self._find_router(manager, project, handle)
+        router = only(await self._routers(manager, project, handle), "network", handle.name, "router")
         if router is None:
             external = await self._external.first()
             gateway = {} if external is None else {"external_gateway_info": {"network_id": external.id}}

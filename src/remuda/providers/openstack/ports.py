@@ -9,12 +9,15 @@ from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected
 from remuda.providers.contract.servers import CloudPort, CloudPortSpec
 from remuda.providers.openstack.catalogue import OpenStackExternalNetworks
-from remuda.providers.openstack.client import ApiError, CloudSession
+from remuda.providers.openstack.client import CloudSession
+from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.security_groups import OpenStackSecurityGroups
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _NAME_PREFIX = "port-"
+_TAKEN = frozenset({"IpAddressAlreadyAllocated", "IpAddressInUse", "MacAddressInUse"})
+_EXHAUSTED = frozenset({"IpAddressGenerationFailure", "ExternalIpAddressExhausted"})
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -73,15 +76,8 @@ class OpenStackPorts:
         handle = desired.handle
         project = await self.access.project(handle.tenancy)
         member = await self.access.member(handle.tenancy)
-        network = await self._network(member, project, desired.network)
-        groups = await self.groups.ids(member, project, desired.groups)
-        port = await self.record(member, project, handle)
-        if port is None:
-            port = await self._create(member, network, desired, list(groups.values()))
-        else:
-            _reject_other(port, network, desired)
-            await self._update(member, port, desired, list(groups.values()))
-        address = await self._converge_address(member, port, is_public=desired.is_public)
+        port = await self.converge_record(member, project, desired)
+        address = await self.converge_address(member, port, is_public=desired.is_public)
         return CloudPort(spec=desired, public_address=address, server=await self._server(member, port))
 
     async def find_port(self, handle: Handle) -> CloudPort | None:
@@ -93,8 +89,7 @@ class OpenStackPorts:
         port = await self.record(member, project, handle)
         if port is None:
             return None
-        names = await self._names(member, project, [port])
-        return _cloud_port(handle.tenancy, port, names)
+        return await self.describe(member, project, handle.tenancy, port)
 
     async def remove_port(self, handle: Handle) -> None:
         try:
@@ -107,7 +102,7 @@ class OpenStackPorts:
             return
         if port.device_id:
             raise InUse("port", handle.name)
-        await self._converge_address(member, port, is_public=False)
+        await self.converge_address(member, port, is_public=False)
         try:
             await member.delete("network", f"/ports/{port.id}")
         except ApiError as error:
@@ -119,10 +114,31 @@ class OpenStackPorts:
         for tenancy in await self.access.names():
             project = await self.access.project(tenancy)
             manager = self.access.manager_in(project)
-            found = await manager.all("network", "/ports", "ports", NeutronPort, project_id=project)
-            ours = [each for each in found if each.name.startswith(_NAME_PREFIX)]
+            ours = await self.named(manager, project, _NAME_PREFIX)
             names = await self._names(manager, project, ours)
             yield [_cloud_port(tenancy, each, names) for each in ours]
+
+    async def named(self, session: CloudSession, project: str, prefix: str) -> Sequence[NeutronPort]:
+        """Return all ports whose names begin with a prefix."""
+        found = await session.all("network", "/ports", "ports", NeutronPort, project_id=project)
+        return [each for each in found if each.name.startswith(prefix)]
+
+    async def describe(self, session: CloudSession, project: str, tenancy: str, port: NeutronPort) -> CloudPort:
+        return _cloud_port(tenancy, port, await self._names(session, project, [port]))
+
+    async def converge_record(
+        self, session: CloudSession, project: str, desired: CloudPortSpec, *, only_create: bool = False
+    ) -> NeutronPort:
+        """Create or update a port without its public address, or `only_create` it if others change it."""
+        network = await self._network(session, project, desired.network)
+        groups = list((await self.groups.ids(session, project, desired.groups)).values())
+        port = await self.record(session, project, desired.handle)
+        if port is None:
+            return await self._create(session, network, desired, groups)
+        _reject_other(port, network, desired)
+        if not only_create:
+            await self._update(session, port, desired, groups)
+        return port
 
     async def record(self, session: CloudSession, project: str, handle: Handle) -> NeutronPort | None:
         """Return a port as Neutron describes it, or None."""
@@ -153,7 +169,7 @@ class OpenStackPorts:
         try:
             created: NeutronPort = await session.post("network", "/ports", {"port": body}, "port", NeutronPort)
         except ApiError as error:
-            if error.http_status == _CONFLICT:
+            if error.http_status == _CONFLICT and error.kind in _TAKEN:
                 raise AlreadyExists("address", desired.address) from None
             raise
         return created
@@ -164,7 +180,7 @@ class OpenStackPorts:
         if present != (sorted(groups), sorted(desired.sources)):
             await session.put("network", f"/ports/{port.id}", {"port": _changeable(desired, groups)})
 
-    async def _converge_address(self, session: CloudSession, port: NeutronPort, *, is_public: bool) -> str:
+    async def converge_address(self, session: CloudSession, port: NeutronPort, *, is_public: bool) -> str:
         """Give a port a floating address, or remove it; return the address."""
         found = await session.items("network", "/floatingips", "floatingips", _FloatingAddress, port_id=port.id)
         address = only(found, "port", port.name, "floating address")
@@ -186,7 +202,9 @@ class OpenStackPorts:
                 "network", "/floatingips", {"floatingip": body}, "floatingip", _FloatingAddress
             )
         except ApiError as error:
-            if error.http_status == _CONFLICT:
+            if error.kind == "FloatingIPPortAlreadyAssociated":  # by a request that was thought lost
+                raise ConnectionError(error.reason) from None
+            if error.kind in _EXHAUSTED:
                 raise NoCapacity("public addresses") from None
             raise
         return created
@@ -242,8 +260,8 @@ def _cloud_port(tenancy: str, port: NeutronPort, names: _Names) -> CloudPort:
         network=names.networks.get(port.network_id, ""),
         address=port.fixed_ips[0].ip_address if port.fixed_ips else "",
         mac=port.mac_address,
-        groups=tuple(names.groups.get(each, each) for each in port.security_groups),
-        sources=tuple(each.ip_address for each in port.allowed_address_pairs),
+        groups=tuple(sorted(names.groups.get(each, each) for each in port.security_groups)),
+        sources=tuple(sorted(each.ip_address for each in port.allowed_address_pairs)),
         is_public=bool(address),
     )
     return CloudPort(spec=spec, public_address=address, server=names.servers.get(port.device_id, ""))

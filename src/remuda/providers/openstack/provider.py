@@ -9,6 +9,7 @@ from remuda.providers.openstack.catalogue import FlavorSelection, OpenStackExter
 from remuda.providers.openstack.client import CloudAddress, OpenStackClient
 from remuda.providers.openstack.consoles import OpenStackConsoles, OpenStackSnapshots
 from remuda.providers.openstack.images import OpenStackImages
+from remuda.providers.openstack.loadbalancers import OpenStackLoadBalancers
 from remuda.providers.openstack.networks import OpenStackNetworks
 from remuda.providers.openstack.ports import OpenStackPorts
 from remuda.providers.openstack.security_groups import OpenStackSecurityGroups
@@ -65,5 +66,6 @@ def open_cloud(
         servers=servers,
         consoles=OpenStackConsoles(servers),
         snapshots=OpenStackSnapshots(servers, images),
+        load_balancers=OpenStackLoadBalancers(access, ports),
     )
     return OpenStackCloud(provider, client)

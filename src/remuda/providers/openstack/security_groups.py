@@ -9,7 +9,8 @@ import msgspec
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle, InUse
 from remuda.providers.contract.networks import CloudRule, CloudSecurityGroup, Direction, Traffic
-from remuda.providers.openstack.client import ApiError, CloudSession
+from remuda.providers.openstack.client import CloudSession
+from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
 RULE_DESCRIPTION = "Managed by Remuda"

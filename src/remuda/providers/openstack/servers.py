@@ -17,7 +17,8 @@ from remuda.kernel.errors import AlreadyExists, Inconsistent, NotFound
 from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected, WrongState
 from remuda.providers.contract.servers import CloudServer, CloudServerSpec, CloudServerState, CloudServerVersion
 from remuda.providers.openstack.catalogue import OpenStackFlavors
-from remuda.providers.openstack.client import ApiError, CloudSession
+from remuda.providers.openstack.client import CloudSession
+from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.images import OpenStackImages
 from remuda.providers.openstack.ports import NeutronPort, OpenStackPorts
 from remuda.providers.openstack.tenancies import TenancyAccess, project_name
@@ -27,8 +28,9 @@ PORT_KEY = "remuda:port"
 REBUILDS_KEY = "remuda:rebuilds"
 """Metadata key with the number of rebuilds, which Nova changes together with the disk."""
 
-_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 400, 403, 404, 409
+_BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
 _NAME_PREFIX = "server-"
+_NO_HOST = "No valid host"
 _STATES: Mapping[str, CloudServerState] = {
     "BUILD": "building",
     "ACTIVE": "running",
@@ -58,6 +60,9 @@ class _Image(msgspec.Struct, frozen=True):
 
 class _Flavor(msgspec.Struct, frozen=True):
     original_name: str
+    vcpus: int = 0
+    ram: int = 0
+    disk: int = 0
 
 
 class _Fault(msgspec.Struct, frozen=True):
@@ -259,9 +264,7 @@ class OpenStackServers:
             return AlreadyExists("server", desired.handle.name)
         if error.http_status == _CONFLICT or "in use" in error.reason:
             return InUse("port", desired.port)
-        if error.http_status == _FORBIDDEN and "uota" in error.reason:
-            return NoCapacity("servers: the quota of the cloud is used up")
-        if error.http_status == _BAD_REQUEST and "No valid host" in error.reason:
+        if error.http_status == _BAD_REQUEST and _NO_HOST in error.reason:
             return NoCapacity("this flavor")
         return error
 
@@ -297,8 +300,18 @@ class OpenStackServers:
             created=record.created,
             launched=None if launched is None else launched.replace(tzinfo=UTC),
             host=record.host or "",
-            fault="" if record.fault is None else record.fault.message,
+            fault=_fault(record),
         )
+
+
+def _fault(record: NovaServer) -> str:
+    """Return why a server failed: for one that found no host, with what its flavor needs."""
+    reason = "" if record.fault is None else record.fault.message
+    if _NO_HOST not in reason:
+        return reason
+    flavor = record.flavor
+    size = f"{flavor.vcpus} CPUs, {flavor.ram} MiB of memory and {flavor.disk} GiB of disk"
+    return f"no host has capacity for the flavor {flavor.original_name}: {size}"
 
 
 class _Created(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ application credential is stored elsewhere, sealed; if it is lost, the credentia
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -17,13 +18,9 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import Tenancy
-from remuda.providers.openstack.client import (
-    ApiError,
-    ApplicationCredential,
-    CloudSession,
-    OpenStackClient,
-    PasswordLogin,
-)
+from remuda.providers.openstack.client import CloudSession, OpenStackClient
+from remuda.providers.openstack.errors import ApiError, Denied
+from remuda.providers.openstack.logins import ApplicationCredential, PasswordLogin
 
 T = TypeVar("T")
 
@@ -37,6 +34,7 @@ MEMBER_ROLES = ("member",)
 _NOT_FOUND, _CONFLICT = 404, 409
 _DEFAULT_GROUP = "default"
 _PASSWORD_BYTES = 32
+_REVOCATION_S = 1.1
 _UNLIMITED: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "compute": (
         "/os-quota-sets/{project}",
@@ -114,6 +112,7 @@ class TenancyAccess:
     def __init__(self, client: OpenStackClient, manager: Manager, credentials: CredentialStore) -> None:
         self.client, self.credentials, self._manager = client, credentials, manager
         self._projects: dict[str, str] = {}
+        self._roles: dict[str, str] = {}
         self._own: str | None = None
         self._creating = asyncio.Lock()
 
@@ -166,10 +165,13 @@ class TenancyAccess:
     async def grant(self, project: str, user: str, roles: Sequence[str]) -> None:
         """Give a user roles in a project."""
         for role in roles:
-            found = await self.domain.items("identity", "/roles", "roles", _Named, name=role)
-            if not found:
+            if role not in self._roles:
+                self._roles = {
+                    each.name: each.id for each in await self.domain.items("identity", "/roles", "roles", _Named)
+                }
+            if role not in self._roles:
                 raise NotFound("role", role)
-            await self.domain.put("identity", f"/projects/{project}/users/{user}/roles/{found[0].id}")
+            await self.domain.put("identity", f"/projects/{project}/users/{user}/roles/{self._roles[role]}")
 
     def forget(self, tenancy: str) -> None:
         project = self._projects.pop(tenancy, None)
@@ -217,10 +219,10 @@ class OpenStackTenancies:
         project = await self._converge_project(desired)
         await self._access.grant(project, self._access.manager_id, MANAGER_ROLES)
         await self._lift_quotas(project)
-        user = await self._converge_user(desired.name)
+        user, password = await self._converge_user(desired.name)
         await self._access.grant(project, user, MEMBER_ROLES)
         if await self._access.credentials.find(desired.name) is None:
-            await self._create_credential(desired.name, project, user)
+            await self._create_credential(desired.name, project, user, password)
         member = await self._access.member(desired.name)
         await self._converge_group(member, desired.name)
         await self._converge_key(member, desired)
@@ -239,12 +241,12 @@ class OpenStackTenancies:
             project.id, self._access.manager_id, MANAGER_ROLES
         )  # a create may have stopped before this
         await self._reject_contents(manager, name, project.id)
+        for group in await manager.items("compute", "/os-server-groups", "server_groups", _Named):
+            await manager.delete("compute", f"/os-server-groups/{group.id}")
         user = await self._find_user(name)
         if user is not None:
             owner = await self._own_session(name, project.id, user)
             await owner.delete("compute", f"/os-keypairs/{project.name}")
-            for group in await owner.items("compute", "/os-server-groups", "server_groups", _Named):
-                await owner.delete("compute", f"/os-server-groups/{group.id}")
             await self._access.domain.delete("identity", f"/users/{user}")
         await self._restore_quotas(manager, project.id)
         await self._access.domain.delete("identity", f"/projects/{project.id}")
@@ -307,10 +309,12 @@ class OpenStackTenancies:
                 await manager.put(service, path.format(project=project), {key: dict.fromkeys(names, -1)})
 
     async def _restore_quotas(self, manager: CloudSession, project: str) -> None:
+        """Remove the quotas that were set. Where the cloud denies that, they stay."""
         services = await manager.services()
         for service, (path, _, _) in _UNLIMITED.items():
             if service in services:
-                await manager.delete(service, path.format(project=project))
+                with suppress(Denied):
+                    await manager.delete(service, path.format(project=project))
 
     async def _find_user(self, tenancy: str) -> str | None:
         name = project_name(tenancy)
@@ -320,21 +324,23 @@ class OpenStackTenancies:
         user = only([each for each in found if each.name == name], "tenancy", tenancy, "user")
         return None if user is None else user.id
 
-    async def _converge_user(self, tenancy: str) -> str:
+    async def _converge_user(self, tenancy: str) -> tuple[str, Secret | None]:
+        """Return the user, and the password if the user is new."""
         found = await self._find_user(tenancy)
         if found is not None:
-            return found
+            return found, None
+        password = self._new_password()
         body = {
             "name": project_name(tenancy),
             "domain_id": self._access.domain_id,
             "description": tenancy,
-            "password": self._new_password().reveal(),  # replaced whenever it is needed
+            "password": password.reveal(),
         }
         created: _Named = await self._access.domain.post("identity", "/users", {"user": body}, "user", _Named)
-        return created.id
+        return created.id, password
 
-    async def _create_credential(self, tenancy: str, project: str, user: str) -> None:
-        owner = await self._log_in(project, user)
+    async def _create_credential(self, tenancy: str, project: str, user: str, password: Secret | None) -> None:
+        owner = await self._log_in(project, user, password)
         path = f"/users/{user}/application_credentials"
         for each in await owner.items("identity", path, "application_credentials", _Named):
             await owner.delete("identity", f"{path}/{each.id}")  # its secret was lost before it was stored
@@ -351,12 +357,15 @@ class OpenStackTenancies:
         if credential is not None:
             return self._access.client.session(credential)
         await self._access.grant(project, user, MEMBER_ROLES)
-        return await self._log_in(project, user)
+        return await self._log_in(project, user, None)
 
-    async def _log_in(self, project: str, user: str) -> CloudSession:
-        """Give the user a new password, which no other client knows, and log in with it."""
-        password = self._new_password()
-        await self._access.domain.patch("identity", f"/users/{user}", {"user": {"password": password.reveal()}})
+    async def _log_in(self, project: str, user: str, password: Secret | None) -> CloudSession:
+        """Log in with the password of a new user, or else with another one, which no other client knows."""
+        if password is None:
+            password = self._new_password()
+            await self._access.domain.patch("identity", f"/users/{user}", {"user": {"password": password.reveal()}})
+            # Keystone revokes the user's tokens of the whole second in which the password changes.
+            await self._access.client.clock.sleep(_REVOCATION_S)
         return self._access.client.session(PasswordLogin(user, password, project=project))
 
     def _new_password(self) -> Secret:

@@ -178,7 +178,7 @@ class ConsoleSession:
 
     server: Handle
     viewer: str
-    """Subject for whom it was opened."""
+    """For whom it was opened, as `open_console` was told."""
     opened: datetime
 
 

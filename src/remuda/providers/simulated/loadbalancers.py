@@ -11,9 +11,7 @@ from remuda.providers.contract.loadbalancers import CloudLoadBalancer, CloudLoad
 from remuda.providers.simulated.gateway import PAGE_SIZE, CloudContext, encode
 from remuda.providers.simulated.networks import AddressPool, SimNetworks
 
-_LIST = (
-    "SELECT document, state, tenancy, name FROM balancers WHERE (tenancy, name) > (?, ?) ORDER BY tenancy, name LIMIT ?"
-)
+_LIST = "SELECT tenancy, name FROM balancers WHERE (tenancy, name) > (?, ?) ORDER BY tenancy, name LIMIT ?"
 _decode = msgspec.msgpack.Decoder(CloudLoadBalancerSpec).decode
 
 
@@ -38,8 +36,8 @@ class SimLoadBalancers:
     async def remove_balancer(self, handle: Handle) -> None:
         await self._gateway.write("remove_balancer", lambda: self._remove(handle))
 
-    def balancers(self) -> AsyncIterator[Sequence[CloudLoadBalancer]]:
-        return self._gateway.pages("balancers", "balancer", self._page, lambda each: each.spec.handle)
+    def balancers(self) -> AsyncIterator[Sequence[Handle]]:
+        return self._gateway.pages("balancers", "balancer", self._page, lambda each: each)
 
     def _read(self, handle: Handle) -> CloudLoadBalancer | None:
         row = self._storage.row(
@@ -47,9 +45,9 @@ class SimLoadBalancers:
         )
         return None if row is None else self._load_balancer(*row)
 
-    def _page(self, position: Any) -> tuple[list[CloudLoadBalancer], Any]:
+    def _page(self, position: Any) -> tuple[list[Handle], Any]:
         rows = self._storage.rows(_LIST, (*(position or ("", "")), PAGE_SIZE))
-        return [self._load_balancer(*row[:2]) for row in rows], rows[-1][2:] if len(rows) == PAGE_SIZE else None
+        return [Handle(*row) for row in rows], rows[-1] if len(rows) == PAGE_SIZE else None
 
     def _load_balancer(self, document: bytes, state: Any) -> CloudLoadBalancer:
         spec = _decode(document)

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Malformed, NotFound, Unavailable
+from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.providers.absence import AbsenceTracker
 from remuda.providers.calls import CallRejected, Calls
@@ -28,7 +28,8 @@ from remuda.reconcile.results import RECHECK_S, Requeue, Result
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
-from remuda.region.ports import ProviderSource
+from remuda.region.ports import ProviderChanges, ProviderSource
+from remuda.resources.conventions import NAME
 from remuda.store.contract import Store
 
 ValueT = TypeVar("ValueT")
@@ -136,6 +137,13 @@ def require(capability: CapabilityT | None) -> CapabilityT:
     if capability is None:
         raise Malformed("region is not valid for this endpoint")
     return capability
+
+
+def require_enabled(region: Region) -> None:
+    """Raise Forbidden if nothing new can be created in a region."""
+    if region.spec.disabled:
+        name = region.metadata.labels.get(NAME, region.name)
+        raise Forbidden(f"The region {name} is disabled, so nothing new can be created in it: choose another region.")
 
 
 def is_visible(region: Region, principal: Principal) -> bool:
@@ -248,22 +256,24 @@ class ProviderRegistry:
     async def visible_region(self, principal: Principal, region: str) -> Region:
         """Return a region, or raise NotFound if it is not visible to the caller."""
         found = await self._store.get(Region, region)
-        if is_withdrawn(found) or not is_visible(found, principal):
+        if found.is_deleting or is_withdrawn(found) or not is_visible(found, principal):
             raise NotFound(Region.__name__, region)
         return found
 
     async def visible_regions(self, principal: Principal) -> Sequence[Region]:
         regions = (await self._store.list(Region)).items
-        return [region for region in regions if not is_withdrawn(region) and is_visible(region, principal)]
+        usable = (region for region in regions if not (region.is_deleting or is_withdrawn(region)))
+        return [region for region in usable if is_visible(region, principal)]
 
     def of_region(self, region: Region) -> RegionProvider:
         """Return a region with its provider, or raise Unavailable if none is configured in this process."""
         origin = self._source.find(region.name)
         if origin is None:
-            raise Unavailable(f"The region {region.name} has no provider in this process. Add it to the configuration.")
+            problem = f"The region {region.name} has no provider in this process"
+            raise Unavailable(f"{problem}: try again in a moment, or add the region to the configuration.")
         known = self._known.get(region.name)
         if known is None or known.origin is not origin:
-            known = self._known[region.name] = self._new(region, origin)
+            known = self._known[region.name] = self._new(region, origin, known)
         elif known.region is not region:
             known = self._known[region.name] = replace(known, region=region)
         return known
@@ -278,17 +288,21 @@ class ProviderRegistry:
         for known in self._known.values():
             await known.calls.close(grace_s)
 
-    def _new(self, region: Region, origin: Provider) -> RegionProvider:
-        calls = Calls(
-            region.name,
-            methods_of(origin),
-            clock=self._clock,
-            randomness=self._randomness,
-            settings=self._settings,
-            metrics=self._metrics,
-        )
-        if self._on_known is not None:
-            calls.on_known(self._on_known)
+    def changes(self) -> ProviderChanges:
+        """Return the regions whose providers change from now on."""
+        return self._source.changes()
+
+    def _new(self, region: Region, origin: Provider, previous: RegionProvider | None) -> RegionProvider:
+        """Return a region with a provider of its own, or one that was opened again.
+
+        The same cloud stays behind it, so calls in flight and reads of an absence stay known.
+        """
+        methods = frozenset(methods_of(origin))
+        if previous is not None and previous.calls.methods == methods:
+            calls, absence = previous.calls, previous.absence
+        else:
+            calls = self._new_calls(region.name, methods)
+            absence = AbsenceTracker(self._clock, delay_s=self._confirmation_delay_s(origin))
         provider = proxied(origin, calls)
         networks, images = provider.external_networks, provider.images
         return RegionProvider(
@@ -296,12 +310,25 @@ class ProviderRegistry:
             origin=origin,
             provider=provider,
             calls=calls,
-            absence=AbsenceTracker(self._clock, delay_s=self._confirmation_delay_s(origin)),
+            absence=absence,
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _RECHECK_WITH_EVENTS_S,
             cached_flavors=self._cache(provider.catalogue.flavors),
             cached_external_networks=None if networks is None else self._cache(networks.external_networks),
             cached_images=None if images is None else self._cache(images.images, _IMAGE_TTL),
         )
+
+    def _new_calls(self, region: str, methods: frozenset[str]) -> Calls:
+        calls = Calls(
+            region,
+            methods,
+            clock=self._clock,
+            randomness=self._randomness,
+            settings=self._settings,
+            metrics=self._metrics,
+        )
+        if self._on_known is not None:
+            calls.on_known(self._on_known)
+        return calls
 
     def _confirmation_delay_s(self, provider: Provider) -> float:
         """Return the delay between two reads that confirm an absence; where reads are never stale, one is enough."""

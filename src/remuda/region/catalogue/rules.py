@@ -1,14 +1,12 @@
 """Rules of the catalogue: views of regions, flavors and external networks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import partial
 
 from remuda.access.checks import is_allowed_somewhere
 from remuda.access.principal import Principal
 from remuda.kernel.encoding import to_base64url
 from remuda.kernel.errors import Unavailable
-from remuda.kernel.memo import IdentityMemo
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudGpu
 from remuda.region.catalogue.schema import ExternalNetworkRead, KubernetesWire, RegionDetailRead, RegionDetailSpecWire
@@ -46,7 +44,8 @@ def size_of(flavor: CloudFlavor) -> tuple[int, int, int, str]:
 
 
 def read_region(region: Region, capabilities: tuple[str, ...]) -> RegionRead:
-    spec = RegionSpecWire(type=region.spec.provider, features=_features(region, capabilities))
+    found = region.spec
+    spec = RegionSpecWire(type=found.provider, features=_features(region, capabilities), disabled=found.disabled)
     return RegionRead(metadata=read_metadata(region.metadata, region.spec.tags), spec=spec)
 
 
@@ -91,12 +90,6 @@ def read_flavor(flavor: CloudFlavor, *, with_free: bool) -> FlavorRead:
     return FlavorRead(
         metadata=StaticMetadataRead(id=flavor.id, name=flavor.name, creation_time=_UNKNOWN_TIME), spec=spec
     )
-
-
-read_flavor_with_free: Callable[[CloudFlavor], FlavorRead] = IdentityMemo(
-    partial(read_flavor, with_free=True), limit=1_000
-)
-"""Returns the view of a flavor, as `read_flavor`. Each new instance lists the flavors of its region."""
 
 
 def _gpu(gpu: CloudGpu | None) -> GpuWire | None:

@@ -9,7 +9,7 @@ objects stay and can be deleted once its provider is configured again. It is del
 when requests that saw it before have ended, if it is empty then.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.region.kinds.common import REMUDA_GROUP
+from remuda.region.kinds.filestorage import FileStorageClass
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources.conventions import DESCRIPTION, NAME, REGION
@@ -81,7 +82,7 @@ async def _retire(store: Store, region: Region, now: datetime) -> None:
         await retry_on_conflict(lambda: _withdraw(store, region.name, now))
     elif now - datetime.fromisoformat(since) < _DELETION_DELAY:
         return
-    elif await _is_empty(store, region.name):
+    elif await is_empty(store, region.name):
         logger.info("withdrawn region is empty and is deleted", region=region.name)
         with suppress(NotFound, Conflict):  # another process was first, or has it configured
             await store.delete(Region, region.name, uid=region.uid, version=region.version)
@@ -96,8 +97,16 @@ async def _withdraw(store: Store, name: str, now: datetime) -> None:
         await store.update(replace(found, metadata=replace(found.metadata, annotations=annotations)))
 
 
-async def _is_empty(store: Store, region: str) -> bool:
+async def is_empty(store: Store, region: str) -> bool:
+    """Return whether no object is in a region."""
+    return not await contents(store, region)
+
+
+async def contents(store: Store, region: str) -> Sequence[str]:
+    """Return the kinds of the objects that are in a region. Classes of file storage are only its offer."""
+    found = []
     for kind in store.registry.kinds:
-        if (await store.list_names(kind.type, labels={REGION: region}, limit=1)).items:
-            return False
-    return True
+        if kind.type is not FileStorageClass:
+            page = await store.list_names(kind.type, labels={REGION: region}, limit=1)
+            found += [kind.plural] if page.items else []
+    return found

@@ -5,16 +5,18 @@ organization, in which the caller needs the permission; version 2 names none, an
 enough. In both, `ProviderRegistry` decides which regions are visible to a caller.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from remuda.access.checks import require_in_organization, require_somewhere
 from remuda.access.principal import Context
+from remuda.kernel.memo import IdentityMemo
+from remuda.providers.contract.catalogue import CloudFlavor
 from remuda.region.catalogue.provider_registry import ProviderRegistry
 from remuda.region.catalogue.rules import (
     read_detail,
     read_external_network,
     read_flavor,
-    read_flavor_with_free,
     read_region,
     usable_flavors,
 )
@@ -22,12 +24,18 @@ from remuda.region.catalogue.schema import ExternalNetworkRead, RegionDetailRead
 from remuda.region.names import permission
 from remuda.resources.schema import FlavorRead, RegionRead
 
+_MAX_VIEWS = 1_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """Regions, flavors and external networks."""
 
     providers: ProviderRegistry
+    flavor_views: IdentityMemo[CloudFlavor, FlavorRead] = field(
+        default_factory=lambda: IdentityMemo(partial(read_flavor, with_free=True), limit=_MAX_VIEWS)
+    )
+    """Views of flavors with their free capacity: each new instance lists the flavors of its region."""
 
     async def regions(self, context: Context, organization: str | None = None) -> list[RegionRead]:
         _allow(context, "regions", organization)
@@ -49,7 +57,7 @@ class Catalogue:
         _allow(context, "flavors", None)
         cloud = await self.providers.get_visible(context.principal, region)
         found = await (cloud.uncached_flavors() if fresh else cloud.flavors())
-        return [read_flavor_with_free(each) for each in usable_flavors(found, context.principal)]
+        return [self.flavor_views(each) for each in usable_flavors(found, context.principal)]
 
     async def flavors_in(self, context: Context, organization: str, region: str) -> list[FlavorRead]:
         """Return the flavors of a region that the caller can use, the smallest first, without their free capacity."""

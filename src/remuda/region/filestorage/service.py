@@ -23,7 +23,7 @@ from remuda.quota.lock import require_unlocked
 from remuda.quota.ports import ProjectRef, payer_principal
 from remuda.quota.sagas import run_update
 from remuda.reconcile.status import is_provisioned
-from remuda.region.catalogue.provider_registry import ProviderRegistry, require
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require, require_enabled
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import is_offered
 from remuda.region.filestorage.rules import (
@@ -218,6 +218,7 @@ class FileStorageService(ProjectResourceService[FileStorage, StorageRead]):
         except NotFound:
             raise Invalid("spec.regionId", "region does not exist") from None
         require(cloud.provider.file_storages)
+        require_enabled(cloud.region)
 
     async def _class(self, principal: Principal, requested: StorageCreateSpec) -> FileStorageClass:
         found = await find(self.store, FileStorageClass, requested.storage_class_id, include_deleting=False)

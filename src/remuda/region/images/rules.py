@@ -1,13 +1,12 @@
 """Rules of images: validation, new imports, specs for providers, views."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
-from remuda.kernel.memo import IdentityMemo
 from remuda.kernel.tags import Tag
 from remuda.providers.contract.catalogue import CloudImage, CloudImageGpu, CloudImageSpec, CloudOperatingSystem
 from remuda.region.images.schema import ImageCreate, ImageQuery
@@ -120,7 +119,7 @@ def matching_images(images: Iterable[CloudImage], query: ImageQuery, owners: fro
     return [each for each in images if each.organization in visible and (not states or each.state in states)]
 
 
-def _read_image(image: CloudImage) -> ImageRead:
+def read_image(image: CloudImage) -> ImageRead:
     return ImageRead(
         metadata=StaticMetadataRead(
             id=image.id, name=image.name, tags=_read_tags(image.tags), creation_time=image.created
@@ -135,10 +134,6 @@ def _read_image(image: CloudImage) -> ImageRead:
         ),
         status=ImageStatusRead(state=image.state),
     )
-
-
-read_image: Callable[[CloudImage], ImageRead] = IdentityMemo(_read_image, limit=1_000)
-"""Returns the view of an image. Clouds return the same images for a while, and each new instance lists them."""
 
 
 def _read_tags(tags: Mapping[str, str]) -> tuple[TagWire, ...]:

@@ -12,15 +12,21 @@ starts to use it.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context, Permission, Principal
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
+from remuda.kernel.memo import IdentityMemo
 from remuda.providers.contract.catalogue import CloudImage
 from remuda.providers.contract.common import InUse
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require
+from remuda.region.catalogue.provider_registry import (
+    ProviderRegistry,
+    RegionProvider,
+    require,
+    require_enabled,
+)
 from remuda.region.images import rules
 from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import image_of
@@ -78,6 +84,7 @@ def _with_import(found: CloudImage | None, importing: ImageImport) -> CloudImage
 
 
 _READ = permission("images", "read")
+_MAX_VIEWS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +95,10 @@ class Images:
     providers: ProviderRegistry
     fetcher: ImageFetcher
     counts: ImageCounts
+    views: IdentityMemo[CloudImage, ImageRead] = field(
+        default_factory=lambda: IdentityMemo(rules.read_image, limit=_MAX_VIEWS)
+    )
+    """Views of images: clouds return the same images for a while, and each new instance lists them."""
 
     async def query(self, context: Context, region: str, query: ImageQuery) -> list[ImageRead]:
         """Return the images without an owner and those of organizations whose images the caller may read."""
@@ -96,7 +107,7 @@ class Images:
             each for each in query.organizations if is_id(each) and _is_allowed(context.principal, _READ, each)
         )
         found = rules.matching_images(await images_of(cloud, self.store, owners), query, owners)
-        return [rules.read_image(each) for each in found]
+        return [self.views(each) for each in found]
 
     async def list_ready(self, context: Context, organization: str, region: str) -> list[ImageRead]:
         require_in_organization(context.principal, _READ, organization)
@@ -104,7 +115,7 @@ class Images:
         owners = frozenset({organization})
         images = await images_of(cloud, self.store, owners)
         found = rules.matching_images(images, ImageQuery(status=("ready",)), owners)
-        return [rules.read_image(each) for each in found]
+        return [self.views(each) for each in found]
 
     async def import_from(self, context: Context, organization: str, region: str, body: ImageCreate) -> ImageRead:
         """Start the import of an image, if its first bytes are those of one."""
@@ -112,6 +123,7 @@ class Images:
         require_in_organization(principal, permission("images", "create"), organization)
         cloud = await self.providers.get_visible(principal, region)
         require(cloud.provider.images)
+        require_enabled(cloud.region)
         rules.check_new(body, principal)
         created = await find(self.store, ImageImport, context.operation)
         if created is None:

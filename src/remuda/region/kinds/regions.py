@@ -185,6 +185,10 @@ class RegionOpenstack(StoredStruct, frozen=True):
     """Access to an OpenStack cloud, and which of its resources are offered."""
 
     endpoint: str
+    region: str = ""
+    """Region in the service catalogue of the cloud; empty if there is one only."""
+    ca_certificate: str = ""
+    """Authorities that have signed the certificates of the cloud, as PEM; empty for the public ones."""
     service_account_secret: SecretName | None = None
     service_account: ServiceAccountConfig | None = None
     """The account, unless a secret has it."""
@@ -211,7 +215,7 @@ class RegionSimulated(StoredStruct, frozen=True):
     """Region of a simulated cloud."""
 
     region: str
-    """Its name in the simulated cloud."""
+    """Its name in the catalogue of simulated clouds."""
 
 
 class RegionSpec(StoredStruct, frozen=True):
@@ -222,6 +226,8 @@ class RegionSpec(StoredStruct, frozen=True):
     openstack: RegionOpenstack | None = None
     kubernetes: RegionKubernetes | None = None
     simulated: RegionSimulated | None = None
+    disabled: bool = False
+    """Nothing new can be created in it."""
     tags: tuple[Tag, ...] = ()
 
     @property

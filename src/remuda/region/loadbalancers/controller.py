@@ -118,7 +118,7 @@ def _desired(balancer: LoadBalancer, identity: Identity, network: Network, addre
         address=address.spec.ip,
         mac=address.spec.mac,
         is_public=balancer.spec.public_ip,
-        listeners=tuple(map(_listener, balancer.spec.listeners)),
+        listeners=tuple(sorted(map(_listener, balancer.spec.listeners), key=lambda each: each.name)),
     )
 
 
@@ -128,9 +128,9 @@ def _listener(listener: BalancerListener) -> CloudListener:
         name=listener.name,
         protocol=listener.protocol,
         port=listener.port,
-        allowed_prefixes=listener.allowed_cidrs,
+        allowed_prefixes=tuple(sorted(listener.allowed_cidrs)),
         idle_timeout_s=listener.idle_timeout_seconds,
-        members=tuple(CloudMember(address=each.address, port=each.port) for each in listener.pool.members),
+        members=tuple(sorted(CloudMember(address=each.address, port=each.port) for each in listener.pool.members)),
         has_proxy_protocol=listener.pool.proxy_protocol_v2,
         health_check=None if check is None else _health_check(check),
     )

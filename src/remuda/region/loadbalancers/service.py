@@ -11,7 +11,7 @@ from remuda.operations.service import Operations
 from remuda.quota.lifecycle import payer_for
 from remuda.quota.lock import require_unlocked
 from remuda.quota.sagas import run_update
-from remuda.region.catalogue.provider_registry import ProviderRegistry, require
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require, require_enabled
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, BalancerListener, LoadBalancer
 from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
@@ -118,7 +118,9 @@ class LoadBalancers(ProjectResourceService[LoadBalancer, BalancerRead]):
         """Create a load balancer if the quota of its project allows it."""
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
-        require((await self.providers.get(region_of(network))).provider.load_balancers)
+        cloud = await self.providers.get(region_of(network))
+        require(cloud.provider.load_balancers)
+        require_enabled(cloud.region)
         if body.spec.vip_address is not None:
             requested = parse_vip(body.spec.vip_address, plan_of(network))
             await reject_used_address(self.store, network, requested, holder=context.operation)

@@ -88,7 +88,12 @@ def inventories_of(provider: Provider) -> Iterator[Inventory]:
         yield Inventory("port", Server, ports.ports, ports.find_port, ports.remove_port, is_as_desired=is_as_desired)
     if (balancers := provider.load_balancers) is not None:
         yield Inventory(
-            "balancer", LoadBalancer, balancers.balancers, balancers.find_balancer, balancers.remove_balancer
+            "balancer",
+            LoadBalancer,
+            balancers.balancers,
+            balancers.find_balancer,
+            balancers.remove_balancer,
+            lambda handle: handle,
         )
     if (storages := provider.file_storages) is not None:
         yield Inventory("storage", FileStorage, storages.storages, storages.find_storage, storages.remove_storage)

@@ -1,7 +1,8 @@
 """Monitor of all regions, in the leading process. Each region has its own tasks, so none delays another."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,16 +100,21 @@ class Monitor:
             self._metrics.clear()
 
     async def _start_regions(self, tasks: asyncio.TaskGroup) -> None:
-        """Start the tasks of each region when it first exists."""
-        started: set[str] = set()
+        """Start the tasks of each region when its provider is first there, and cancel them when the region is gone."""
+        started: dict[str, Sequence[asyncio.Task[None]]] = {}
+        changes = self._providers.changes()
         while True:
-            for region in (await self._ports.store.list(Region)).items:
-                if region.name not in started and self._has_servers(region):
-                    started.add(region.name)
-                    self._metrics.open(region.name)
-                    for task in self._tasks_of(region.name):
-                        tasks.create_task(task)
-            await self._ports.clock.sleep(self._settings.poll_idle.total_seconds())
+            regions = {region.name: region for region in (await self._ports.store.list(Region)).items}
+            for name in started.keys() - regions.keys():
+                for task in started.pop(name):
+                    task.cancel()
+            for name, region in regions.items():
+                if name not in started and self._has_servers(region):
+                    self._metrics.open(name)
+                    started[name] = [tasks.create_task(task) for task in self._tasks_of(name)]
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.poll_idle.total_seconds()):
+                    await anext(changes)
 
     def _has_servers(self, region: Region) -> bool:
         try:

@@ -8,7 +8,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import ProjectRef, payer_principal
-from remuda.region.catalogue.provider_registry import ProviderRegistry, require
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require, require_enabled
 from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
@@ -37,6 +37,7 @@ class Networks(ProjectResourceService[Network, NetworkRead]):
         await self.authorize_create(context, project.organization, project.project)
         cloud = await self.providers.get_visible(principal, spec.region_id)
         require(cloud.provider.networks)
+        require_enabled(cloud.region)
         rules.check_new(body, principal)
         new = NewNetwork(
             network=context.operation,

@@ -51,7 +51,7 @@ from remuda.region.recovery.schema import (
 )
 from remuda.resources.conventions import IDENTITY, REGION, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import audit_records, find, retry_on_conflict
-from remuda.store.contract import Store
+from remuda.store.contract import Store, label_index
 from remuda.store.logs import Record, timeline_event
 from remuda.store.objects import Resource
 
@@ -79,6 +79,7 @@ class Recovery:
             kind=Orphan,
             view=rules.orphan_view,
             labels={REGION: query.regions[0]} if len(regions) == 1 else {},
+            scopes=[(label_index(REGION), each) for each in regions] if len(regions) > 1 else None,
             visible=(lambda orphan: region_of(orphan) in regions) if len(regions) > 1 else None,
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from remuda.access.principal import Context
 from remuda.kernel.clock import Clock
 from remuda.quota.lifecycle import payer_for
-from remuda.region.catalogue.provider_registry import ProviderRegistry, require
+from remuda.region.catalogue.provider_registry import ProviderRegistry, require, require_enabled
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import rules
@@ -29,7 +29,9 @@ class SecurityGroups(ProjectResourceService[SecurityGroup, SecurityGroupRead]):
         network = await self.networks.get(context, body.spec.network_id)
         self.authorize(context, "create", network)
         self.networks.reject_if_deleting(network)
-        require((await self.providers.get(region_of(network))).provider.security_groups)
+        cloud = await self.providers.get(region_of(network))
+        require(cloud.provider.security_groups)
+        require_enabled(cloud.region)
         return await self.insert(
             context, rules.new_group(context.operation, body, network, payer_for(context, network))
         )

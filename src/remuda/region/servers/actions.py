@@ -15,7 +15,13 @@ from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import CloudImage, CloudImages
 from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import CloudServers, CloudServerState
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, map_server_errors, require
+from remuda.region.catalogue.provider_registry import (
+    ProviderRegistry,
+    RegionProvider,
+    map_server_errors,
+    require,
+    require_enabled,
+)
 from remuda.region.images.counts import ImageCounts
 from remuda.region.images.rules import read_image, snapshot_of
 from remuda.region.images.schema import ServerSnapshotCreate
@@ -23,13 +29,14 @@ from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
 from remuda.region.names import permission
+from remuda.region.servers.console_viewer import viewer_of
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.schema import ServerConsoleOutputRead, ServerConsoleSessionRead, ServerSshKeyRead
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import ServerObserver
 from remuda.resources.conventions import identity_of, organization_of, region_of
-from remuda.resources.metadata import check_tags
 from remuda.resources.schema import ImageRead
+from remuda.resources.tags import check_tags
 from remuda.store.contract import Store
 
 
@@ -78,6 +85,7 @@ class ServerActions:
         self.servers.reject_if_deleting(found)
         cloud, handle = await self._locate(found)
         images, snapshots = require(cloud.provider.images), require(cloud.provider.snapshots)
+        require_enabled(cloud.region)
         source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
         if source is None:
             raise Malformed("server cannot be snapshotted: the image that it was created from was deleted")
@@ -95,7 +103,7 @@ class ServerActions:
     async def open_console(self, context: Context, server: str) -> ServerConsoleSessionRead:
         """Return the address at which a browser shows a server's screen."""
         _, cloud, handle = await self._target(context, server)
-        opening = require(cloud.provider.consoles).open_console(handle, viewer=context.principal.actor_name)
+        opening = require(cloud.provider.consoles).open_console(handle, viewer=str(viewer_of(context.principal)))
         return ServerConsoleSessionRead(
             url=await map_server_errors(opening, "server cannot be accessed in its current state")
         )

@@ -129,8 +129,8 @@ def desired_port(
         network=network_handle(network, identity).name,
         address=address.spec.ip,
         mac=address.spec.mac,
-        groups=tuple(group_name(group.name, group.uid) for group in groups),
-        sources=tuple(pair.cidr for pair in pairs),
+        groups=tuple(sorted(group_name(group.name, group.uid) for group in groups)),
+        sources=tuple(sorted(pair.cidr for pair in pairs)),
         is_public=server.spec.has_public_ip,
     )
 

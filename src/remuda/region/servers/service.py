@@ -9,7 +9,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, NotFound, ResponseNotStored
 from remuda.quota.lifecycle import payer_for, project_ref
 from remuda.region.authorities.service import Authorities
-from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider
+from remuda.region.catalogue.provider_registry import ProviderRegistry, RegionProvider, require_enabled
 from remuda.region.images.service import find_image
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import SERVER, Server
@@ -107,6 +107,7 @@ class Servers(ProjectResourceService[Server, ServerRead]):
         await self._check_authority(context, authority, network)
         await self._check_groups(context, spec.networking, network)
         cloud = await self.providers.get(region_of(network))
+        require_enabled(cloud.region)
         image = await find_image(cloud, organization_of(network), spec.image_id, store=self.store)
         flavor = find_flavor(await cloud.flavors(), spec.flavor_id)
         if image is not None and image.state == "ready" and flavor is None:

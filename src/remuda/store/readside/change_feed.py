@@ -1,7 +1,8 @@
 """Change feed: the recent changes of one kind, the watchers that wait for the next one, and the change counters.
 
 A watcher has a cursor, not a queue: it reads the shared tail, or the table if it fell behind the tail. So idle watchers
-cost nothing, and a slow one gets Gone only when compaction has passed it.
+cost nothing, and a slow one gets Gone only when compaction has passed it. One of some index entries waits under these,
+so that other changes do not wake it.
 
 The change counters count publications. Of a kind whose index entries were dependencies there are also the counts of
 recently changed entries; all others were not changed after `_floor`. If very many entries change at once, the whole
@@ -38,10 +39,16 @@ class CommittedChange(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False)
     """Whether the document is known to have no fields that our types do not know."""
 
 
+_Waiter = asyncio.Future[int]
+
+_NO_ENTRY: Sequence[IndexEntry] = (("", ""),)
+"""The entry of a watcher that no change concerns: there is no object under it."""
+
+
 class Feed:
     """The tail of one kind's history."""
 
-    def __init__(self, kind: str, *, reached: int, floor: int, keep: int, keep_bytes: int) -> None:
+    def __init__(self, kind: Kind[Any], *, reached: int, floor: int, keep: int, keep_bytes: int) -> None:
         self.kind, self.reached, self.floor = kind, reached, floor
         self.ticks = 0
         self.closed: Exception | None = None
@@ -51,7 +58,11 @@ class Feed:
         self._tail_from = reached
         self._tail_bytes = 0
         self._last_change = reached
-        self._waiters: dict[asyncio.Future[None], None] = {}
+        self._waiters: dict[_Waiter, None] = {}
+        self._waiting: dict[IndexEntry, dict[_Waiter, None]] = {}
+        """Waiters for changes of what is under an index entry, and of nothing else."""
+        self._found: dict[_Waiter, int] = {}
+        """Those of them for whom there is a change, with the version before it."""
         self._has_changes = False
         self._waiting_for_version = 0
 
@@ -59,12 +70,22 @@ class Feed:
         """Append changes in the order of their versions. Of very many, the last `keep` are enough."""
         if len(changes) >= self._keep:
             self._tail, self._tail_from, self._tail_bytes = [], changes[0].version - 1, 0
+            self._find_all_waiters(0)  # there may have been changes before these
         self._tail.extend(changes)
+        self._find_waiters(changes)
         self._tail_bytes += sum(change.weight for change in changes)
         self._has_changes = True
         self._last_change = max(self._last_change, changes[-1].version) if changes else self._last_change
         if len(self._tail) > 2 * self._keep or self._tail_bytes > 2 * self._keep_bytes:
             self._trim()
+
+    def _find_waiters(self, changes: Sequence[CommittedChange[Any]]) -> None:
+        for change in changes:
+            if not self._waiting:
+                break
+            for entry in _affected_entries(self.kind, change):
+                for waiter in self._waiting.pop(entry, ()):
+                    self._found.setdefault(waiter, change.version - 1)
 
     def _trim(self) -> None:
         """Drop the oldest changes. Only at twice the limit, so that it happens rarely."""
@@ -80,8 +101,7 @@ class Feed:
     def close(self, reason: Exception) -> None:
         """End all waits, because there will be no more changes."""
         self.closed = reason
-        self._has_changes = True
-        self.advance(self.reached)
+        self._wake_all(self.reached)
 
     def advance(self, version: int) -> None:
         """Record that all changes up to this version have arrived, and notify the waiters."""
@@ -90,23 +110,37 @@ class Feed:
             return
         self._has_changes = False
         waiters, self._waiters = self._waiters, {}
+        found, self._found = self._found, {}
         for waiter in waiters:
             if not waiter.done():
-                waiter.set_result(None)
+                waiter.set_result(0)
+        for waiter, before in found.items():
+            if not waiter.done():
+                waiter.set_result(before)
+
+    def _find_all_waiters(self, upto: int) -> None:
+        """Let all waiters be notified; those for whom there is no change, that there was none up to this version."""
+        waiting, self._waiting = self._waiting, {}
+        for waiters in waiting.values():
+            for waiter in waiters:
+                self._found.setdefault(waiter, upto)
+
+    def _wake_all(self, upto: int) -> None:
+        self._find_all_waiters(upto)
+        self._has_changes = True
+        self.advance(self.reached)
 
     def tick(self) -> None:
         """Make idle watchers send a bookmark."""
         self.ticks += 1
-        self._has_changes = True
-        self.advance(self.reached)
+        self._wake_all(self.reached)
 
     def lose_history(self, version: int) -> None:
         """Record that changes up to this version were missed: watchers before it get Gone."""
         self._tail.clear()
         self._tail_bytes = 0
         self._tail_from = self._last_change = self.floor = version
-        self._has_changes = True
-        self.advance(self.reached)
+        self._wake_all(0)
 
     def compact(self, version: int) -> None:
         """Record that history up to this version is compacted. A kind without changes in it loses nothing."""
@@ -121,15 +155,34 @@ class Feed:
             start -= 1
         return self._tail[start : start + limit]
 
-    async def wait(self) -> None:
+    async def wait(self, entries: Sequence[IndexEntry] | None = None) -> int:
+        """Wait for a change, or for one of what is under some index entries; wake for a bookmark, too.
+
+        Return the version up to which there was none under these, so that the reader can continue from there.
+        """
         if self.closed is not None:
             raise self.closed
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = None
+        waiter: _Waiter = asyncio.get_running_loop().create_future()
+        for waiters in self._waiters_for(entries):
+            waiters[waiter] = None
         try:
-            await waiter
+            return await waiter
         finally:
-            self._waiters.pop(waiter, None)
+            self._remove(waiter, entries)
+
+    def _waiters_for(self, entries: Sequence[IndexEntry] | None) -> list[dict[_Waiter, None]]:
+        if entries is None:
+            return [self._waiters]
+        return [self._waiting.setdefault(entry, {}) for entry in entries or _NO_ENTRY]
+
+    def _remove(self, waiter: _Waiter, entries: Sequence[IndexEntry] | None) -> None:
+        self._waiters.pop(waiter, None)
+        self._found.pop(waiter, None)
+        for entry in (entries or _NO_ENTRY) if entries is not None else ():
+            waiting = self._waiting.get(entry, {})
+            waiting.pop(waiter, None)
+            if not waiting:
+                self._waiting.pop(entry, None)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition that only the arrival of versions can make true."""
@@ -148,7 +201,7 @@ class Feed:
             async with asyncio.timeout(timeout_s):
                 await self.until(lambda: self.reached >= version)
         except TimeoutError:
-            raise Gone(self.kind, str(version)) from None
+            raise Gone(self.kind.name, str(version)) from None
 
 
 _MAX_RECENT_ENTRIES = 4_096
@@ -222,12 +275,13 @@ class ChangeCounters:
 
 
 def _affected_entries(kind: Kind[Any], change: CommittedChange[Any]) -> Iterator[IndexEntry]:
-    yield from _entries(kind, change.event.resource)
+    yield from found_under(kind, change.event.resource)
     if change.before is not None:
-        yield from _entries(kind, change.before)
+        yield from found_under(kind, change.before)
 
 
-def _entries(kind: Kind[Any], resource: Resource) -> Iterator[IndexEntry]:
+def found_under(kind: Kind[Any], resource: Resource) -> Iterator[IndexEntry]:
+    """Yield the entries under which lists find an object."""
     yield NAME_INDEX, resource.name
     for key, value in resource.metadata.labels.items():
         yield label_index(key), value

@@ -1,9 +1,8 @@
 """Reader: get, list, views and referrers, from the event loop's own connection and the cache.
 
 A commit becomes visible to all methods at once, on the event loop, when `publish` is called; during it the connection
-keeps the snapshot before it. A list by several index entries scans the rarest one, found by counting up to a limit. If
-none is rare, counting takes as long as reading a page, so its result is reused for a while. A continue token contains
-the last name of a page, and the version of the list's first page.
+keeps the snapshot before it. A continue token contains the last name of a page, and the version of the list's first
+page.
 """
 
 import base64
@@ -19,74 +18,23 @@ from remuda.kernel.errors import Invalid, NotFound, StoreClosed
 from remuda.store.codec import Codec
 from remuda.store.contract import (
     Dependency,
+    IndexEntry,
     Mark,
     Page,
     RecentChanges,
     Referrer,
     View,
-    field_index,
     label_index,
 )
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.cache import Cache, CachedObject
 from remuda.store.readside.change_feed import ChangeCounters, CommittedChange, Feed
-from remuda.store.readside.index import OWNER, Names, NumberedEntry, reference_index
+from remuda.store.readside.index import OWNER, Names, reference_index
+from remuda.store.readside.index_reads import IndexReader
 from remuda.store.readside.sql import Storage
 from remuda.store.readside.tables import DELETED, Tables
 from remuda.store.validation import check_limit, check_selector
-
-_RARE_ENOUGH = 10
-"""An index entry with fewer objects is rare enough."""
-_COUNT_LIMITS = (200, 1_000, 5_000)
-"""Limits for counting objects, tried in turn. Beyond the last one, the order does not matter."""
-_STORE_FROM = 1_000
-"""Orders that are found by counting less are not stored."""
-_USES_PER_COUNT = 100
-"""Number of uses of a stored order before the objects are counted again."""
-_MAX_STORED = 1_000
-
-IndexEntries = tuple[NumberedEntry, ...]
-
-
-class ScanPlanner:
-    """Orders index entries for a scan, and stores the orders that were expensive to find."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self._known: dict[IndexEntries, tuple[IndexEntries, int]] = {}
-
-    def by_selectivity(self, entries: Sequence[NumberedEntry]) -> Sequence[NumberedEntry]:
-        """Return index entries, the one with the fewest objects first."""
-        if len(entries) <= 1:
-            return entries
-        key = tuple(entries)
-        order, uses = self._known.get(key, (key, 0))
-        if not uses:
-            return self._found(key)
-        self._known[key] = order, uses - 1
-        return order
-
-    def _found(self, entries: IndexEntries) -> IndexEntries:
-        self._known.pop(entries, None)
-        order, least = self._counted(entries)
-        if least >= _STORE_FROM:
-            if len(self._known) >= _MAX_STORED:
-                self._known.clear()
-            self._known[entries] = order, _USES_PER_COUNT
-        return order
-
-    def _counted(self, entries: IndexEntries) -> tuple[IndexEntries, int]:
-        """Return the entries in order, and the lower bound of the objects of the first."""
-        for entry in entries:
-            count = self._tables.count_under(entry, limit=_RARE_ENOUGH)
-            if count < _RARE_ENOUGH:
-                return (entry, *(other for other in entries if other is not entry)), count
-        for limit in _COUNT_LIMITS:
-            counts = {entry: self._tables.count_under(entry, limit=limit) for entry in entries}
-            if min(counts.values()) < limit:
-                return tuple(sorted(entries, key=counts.__getitem__)), min(counts.values())
-        return entries, _COUNT_LIMITS[-1]
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -111,8 +59,6 @@ def read_token(token: str) -> Position:
 ItemT = TypeVar("ItemT")
 
 _ALL = -1  # means no limit to SQLite
-_SCAN_LENGTH = 1_000
-"""Index entries that are scanned in search of a name before other tasks run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +95,7 @@ class Reader:
         self.storage = Storage(tables.connection.filename)
         self._clock, self._codecs = clock, codecs
         self._cache = Cache(settings.cache_bytes)
-        self._orders = ScanPlanner(tables)
+        self._index_reader = IndexReader(tables, names)
         self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}
         self._numbers: dict[type[Resource], int] = {kind.type: names.kind(kind) for kind in registry.kinds}
         self._counters = ChangeCounters(registry.kinds)
@@ -158,7 +104,7 @@ class Reader:
         version, floor = tables.horizon()
         self._feeds = {
             names.kind(kind): Feed(
-                kind.name, reached=version, floor=floor, keep=settings.tail_changes, keep_bytes=settings.tail_bytes
+                kind, reached=version, floor=floor, keep=settings.tail_changes, keep_bytes=settings.tail_bytes
             )
             for kind in registry.kinds
         }
@@ -313,20 +259,19 @@ class Reader:
         *,
         labels: Mapping[str, str] | None = None,
         index: tuple[str, str] | None = None,
+        any_of: Sequence[IndexEntry] | None = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[ItemT]:
         check_selector(labels or {})
         check_limit(limit)
         position = read_token(after) if after else Position(self.feed(kind).reached, "")
-        entries = self._index_entries(kind, labels or {}, index)
-        if entries is None:
-            return Page([], str(position.version), None)
+        reads = self._index_reader.reads(kind, labels or {}, index, any_of)
         items: list[ItemT] = []
         last, at_most = position.after, self.settings.slice_objects
         while True:
             requested = at_most if limit is None else min(limit - len(items), at_most)
-            names, scanned_to = self._names(kind, entries, after=last, limit=requested + 1)
+            names, scanned_to = self._index_reader.find(kind, reads, after=last, limit=requested + 1)
             items.extend(read(names[:requested]))
             if len(names) > requested:
                 last = names[requested - 1]
@@ -337,31 +282,6 @@ class Reader:
             else:
                 return Page(items, str(position.version), None)
             await self.pause()
-
-    def _names(
-        self, kind: Kind[Any], entries: Sequence[NumberedEntry], *, after: str, limit: int
-    ) -> tuple[Sequence[str], str | None]:
-        """Return the next names, and the name that the scan has reached if it stopped early."""
-        if not entries:
-            return self.tables.names(self.names.kind(kind), after=after, limit=limit), None
-        if len(entries) == 1:
-            return self.tables.names_under(entries, after=after, limit=limit), None
-        upto = self.tables.name_at(entries[0], after=after, distance=_SCAN_LENGTH)
-        return self.tables.names_under(entries, after=after, upto=upto, limit=limit), upto
-
-    def _index_entries(
-        self, kind: Kind[Any], labels: Mapping[str, str], index: tuple[str, str] | None
-    ) -> Sequence[NumberedEntry] | None:
-        """Return the index entries to scan, or None if one of them has no index and so no objects."""
-        kind.check_indexed(labels)
-        requested = [(label_index(key), value) for key, value in labels.items()]
-        if index is not None:
-            kind.check_index(index[0])
-            requested.append((field_index(index[0]), index[1]))
-        number = self.names.kind(kind)
-        found = [(self.names.find_index(number, name), value) for name, value in requested]
-        entries = [(where, value) for where, value in found if where is not None]
-        return self._orders.by_selectivity(entries) if len(entries) == len(found) else None
 
     def count_labelled(self, kind: Kind[Any], label: str, value: str, limit: int) -> int:
         """Return the number of objects with a label, up to a limit."""

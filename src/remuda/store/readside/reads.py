@@ -4,10 +4,10 @@ A watch is a cursor that follows a feed, and reads the history in the tables if 
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import Any, Generic, Unpack
 
 import apsw
 
@@ -18,17 +18,19 @@ from remuda.store.contract import (
     Change,
     Dependency,
     Event,
+    IndexEntry,
     ListOptions,
     Mark,
     Page,
     RecentChanges,
     Referrer,
     View,
+    label_index,
 )
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
-from remuda.store.objects import Resource, ResourceT, at_version
-from remuda.store.readside.change_feed import CommittedChange
+from remuda.store.objects import ResourceT, at_version
+from remuda.store.readside.change_feed import CommittedChange, found_under
 from remuda.store.readside.history import DEFAULT_HISTORY_BYTES
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.sql import storage_error
@@ -41,11 +43,17 @@ _TYPES = {ADDED: "added", MODIFIED: "modified", DELETED: "deleted"}
 
 
 async def watch(
-    reader: Reader, kind: Kind[ResourceT], *, since: str, labels: Mapping[str, str] | None
+    reader: Reader,
+    kind: Kind[ResourceT],
+    *,
+    since: str,
+    labels: Mapping[str, str] | None,
+    any_of: Sequence[IndexEntry] | None,
 ) -> AsyncIterator[Event[ResourceT]]:
     """Yield every change of a kind after `since`, and a bookmark from time to time."""
     check_selector(labels or {})
     kind.check_indexed(labels or {})
+    watched = WatchFilter(kind, labels or {}, any_of)
     cursor = _parse(since)
     feed = reader.feed(kind)
     await feed.reach(cursor, reader.settings.ahead_timeout_s)
@@ -60,7 +68,7 @@ async def watch(
             changes = _history(reader, kind, after=cursor)
         for change in changes:
             cursor = change.version
-            event = change.event if not labels else filtered(change, labels)
+            event = watched.event(change)
             if event is not None:
                 reported = cursor
                 yield event
@@ -74,19 +82,40 @@ async def watch(
             yield Bookmark(str(cursor))
         else:
             ticks = feed.ticks
-            await feed.wait()
+            cursor = max(cursor, await feed.wait(watched.entries))
 
 
-def filtered(change: CommittedChange[ResourceT], labels: Mapping[str, str]) -> Change[ResourceT] | None:
-    """Return the event of a change for a watcher of these labels, if there is one."""
-    event, before = change.event, change.before
-    if before is None:
-        return event if _has_labels(event.resource, labels) else None
-    was = _has_labels(before, labels)
-    now = change.code != DELETED and _has_labels(event.resource, labels)
-    if now:
-        return event if was else Change("added", event.version, event.resource)
-    return Change("deleted", event.version, at_version(before, event.version)) if was else None
+class WatchFilter(Generic[ResourceT]):
+    """The filter of a watch: objects with all of some labels, under at least one of some index entries."""
+
+    def __init__(
+        self, kind: Kind[ResourceT], labels: Mapping[str, str], any_of: Collection[IndexEntry] | None = None
+    ) -> None:
+        self._kind, self._labels = kind, labels
+        self._any_of = None if any_of is None else frozenset(any_of)
+
+    @property
+    def entries(self) -> Sequence[IndexEntry] | None:
+        """Index entries under one of which each change of the watch is; None if there are none to wait for."""
+        if self._any_of is not None:
+            return tuple(self._any_of)
+        return tuple((label_index(key), value) for key, value in self._labels.items())[:1] or None
+
+    def event(self, change: CommittedChange[ResourceT]) -> Change[ResourceT] | None:
+        """Return the event of a change for the watcher, if there is one."""
+        event, before = change.event, change.before
+        if before is None:
+            return event if self._is_in(event.resource) else None
+        was = self._is_in(before)
+        now = change.code != DELETED and self._is_in(event.resource)
+        if now:
+            return event if was else Change("added", event.version, event.resource)
+        return Change("deleted", event.version, at_version(before, event.version)) if was else None
+
+    def _is_in(self, resource: ResourceT) -> bool:
+        if self._labels and not self._labels.items() <= resource.metadata.labels.items():
+            return False
+        return self._any_of is None or not self._any_of.isdisjoint(found_under(self._kind, resource))
 
 
 def committed_change(
@@ -109,10 +138,6 @@ def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> CommittedChan
         return committed_change(row, reader.decode(kind, row.document, row.name), before)
     except (Unreadable, Unsealable):  # a superseded revision may be sealed with a removed key: the watcher lists again
         raise Gone(kind.name, str(row.version)) from None
-
-
-def _has_labels(resource: Resource, labels: Mapping[str, str]) -> bool:
-    return labels.items() <= resource.metadata.labels.items()
 
 
 _VERSION = re.compile(r"[0-9]{1,18}")
@@ -175,9 +200,14 @@ class Reads:
             return self._reader.referrers(self.registry.of(kind), name, limit=limit)
 
     def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
+        self,
+        kind: type[ResourceT],
+        *,
+        since: str,
+        labels: Mapping[str, str] | None = None,
+        any_of: Sequence[IndexEntry] | None = None,
     ) -> AsyncIterator[Event[ResourceT]]:
-        return watch(self._reader, self.registry.of(kind), since=since, labels=labels)
+        return watch(self._reader, self.registry.of(kind), since=since, labels=labels, any_of=any_of)
 
 
 @dataclass(frozen=True, kw_only=True)

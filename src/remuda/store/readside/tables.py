@@ -5,7 +5,7 @@ method returns.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import apsw
 import msgspec
@@ -16,6 +16,8 @@ from remuda.store.readside.sql import Sql
 ChangeCode = Literal[1, 2, 3]
 """The kind of change of a revision, as stored in the tables."""
 
+_MAX_MERGED = 100
+"""Scans in one statement. SQLite allows 500."""
 _AFTER_ALL = "~"
 """Sorts after every name."""
 
@@ -39,6 +41,14 @@ class Revision(msgspec.Struct, frozen=True, gc=False):
     change: ChangeCode
     document: bytes
     before: bytes | None
+
+
+class IndexRead(NamedTuple):
+    """The objects under all of some index entries; those under the first are scanned."""
+
+    entries: Sequence[NumberedEntry]
+    names: Sequence[str] | None = None
+    """If given, only objects with these names, which are scanned instead."""
 
 
 class Tables:
@@ -92,15 +102,25 @@ class Tables:
     def names_under(
         self, entries: Sequence[NumberedEntry], *, after: str, upto: str | None = None, limit: int
     ) -> Sequence[str]:
-        """Return, in order, the names under all these index entries. It scans those under the first."""
-        first, *others = entries
-        also = " AND EXISTS (SELECT 1 FROM entries x WHERE x.index_id = ? AND x.value = ? AND x.name = e.name)"
-        bindings: list[object] = [*first, after, upto or _AFTER_ALL]
-        for entry in others:
-            bindings += entry
-        start = "SELECT e.name FROM entries e WHERE e.index_id = ? AND e.value = ? AND e.name > ? AND e.name <= ?"
-        sql = f"{start}{also * len(others)} ORDER BY e.name LIMIT ?"
-        return [row[0] for row in self._run(sql, *bindings, limit)]
+        """Return, in order, the names under all these index entries. It reads those under the first."""
+        return self.names_of_any(0, [IndexRead(entries)], after=after, upto=upto, limit=limit)
+
+    def names_of_any(
+        self, kind: int, reads: Sequence[IndexRead], *, after: str, upto: str | None = None, limit: int
+    ) -> Sequence[str]:
+        """Return, in order and each once, the names that any of these reads finds. They are merged, not collected."""
+        found = set[str]()
+        for start in range(0, len(reads), _MAX_MERGED):
+            parts, bindings = [], list[object]()
+            for read in reads[start : start + _MAX_MERGED]:
+                sql, bound = _index_read_sql(kind, read, after, upto or _AFTER_ALL)
+                parts.append(sql)
+                bindings += bound
+            rows = self._run(f"{' UNION '.join(parts)} ORDER BY 1 LIMIT ?", *bindings, limit)
+            if len(reads) <= _MAX_MERGED:
+                return [row[0] for row in rows]
+            found.update(row[0] for row in rows)
+        return sorted(found)[:limit]
 
     def name_at(self, entry: NumberedEntry, *, after: str, distance: int) -> str | None:
         """Return the name at this distance after another one under an index entry, or None."""
@@ -206,3 +226,20 @@ class Tables:
             limit,
         )
         return after if found is None else int(found)
+
+
+def _index_read_sql(kind: int, read: IndexRead, after: str, upto: str) -> tuple[str, list[object]]:
+    """Return the statement of a scan of the names in (after, upto], and its bindings."""
+    bindings: list[object]
+    if read.names is None:
+        first, *others = read.entries
+        start, bindings = "SELECT e.name FROM entries e WHERE e.index_id = ? AND e.value = ?", [*first]
+    else:
+        others = list(read.entries)
+        start = "SELECT e.name FROM objects e WHERE e.kind = ? AND e.name IN (SELECT value FROM json_each(?))"
+        bindings = [kind, msgspec.json.encode(read.names).decode()]
+    bindings += [after, upto]
+    for entry in others:
+        bindings += entry
+    also = " AND EXISTS (SELECT 1 FROM entries x WHERE x.index_id = ? AND x.value = ? AND x.name = e.name)"
+    return f"{start} AND e.name > ? AND e.name <= ?{also * len(others)}", bindings

@@ -13,6 +13,7 @@ Where we differ from the reference, on purpose:
   that puts them there.
 * Regions, flavors and external networks in the second generation of the API, which name no organization, take the
   right somewhere; the reference does not have them.
+* Regions as objects are for those who may change regions everywhere, too; the reference creates them in its cluster.
 * The recovery verbs are for those who may change regions everywhere, the platform's administrators; the reference has
   none. What they need to go well cannot be had here for two of them (a deletion that is stuck, a server whose object
   was lost), so whoever may ask is refused for what it asks (`declares`).
@@ -51,6 +52,15 @@ class RegionRow(Row):
 
 def _named(values: Values, **spec: Any) -> Any:
     return {"metadata": {"name": values["name"]}, "spec": spec}
+
+
+def _platform_region(values: Values) -> Any:
+    return _named(values, type="simulated", simulated={"catalogue": "sim-north"})
+
+
+def _platform_region_change(values: Values) -> Any:
+    metadata = {"name": values["kept"], "description": values["name"]}
+    return {"metadata": metadata, "spec": {"type": "simulated", "simulated": {"catalogue": "sim-north"}}}
 
 
 def _where(values: Values) -> dict[str, str]:
@@ -168,6 +178,7 @@ _BALANCERS, _STORAGE = "/api/v2/loadbalancers", "/api/v2/filestorage"
 _REFERENCE = _NETWORKS + "/{networkID}/references/{reference}"
 _REGIONS, _ORGANIZATION = "/api/v2/regions", "/api/v1/organizations/{organizationID}"
 _REGION, _THEIRS = _REGIONS + "/{regionID}", _ORGANIZATION + "/regions/{regionID}"
+_PLATFORM = "/api/v2/platform/regions"
 _SERVER = _SERVERS + "/{serverID}"
 
 
@@ -194,6 +205,14 @@ CATALOGUE = (
     _row("GET", f"{_THEIRS}/externalnetworks", "list_external_networks_in", "organization", "externalnetworks read"),
     _open("/api/version", "read_version"),
     _open("/.well-known/openid-protected-resource", "read_protected_resource", scope="public"),
+)
+PLATFORM_REGIONS = (
+    _row("GET", _PLATFORM, "list_platform_regions", "everywhere", "regions read"),
+    _row("POST", _PLATFORM, "create_platform_region", "everywhere", "regions create", 201, body=_platform_region),
+    _row("GET", f"{_PLATFORM}/{{regionID}}", "get_platform_region", "everywhere", "regions read", thing="regionID"),
+    _row("PUT", f"{_PLATFORM}/{{regionID}}", "update_platform_region", "everywhere", "regions update", thing="regionID", body=_platform_region_change),
+    _row("DELETE", f"{_PLATFORM}/{{regionID}}", "delete_platform_region", "everywhere", "regions delete", 202, thing="regionID"),
+    _row("POST", f"{_PLATFORM}/{{regionID}}/check", "check_platform_region", "everywhere", "regions update", thing="regionID"),
 )
 IMAGES = (
     _open(f"{_REGION}/images", "list_images", "region"),
@@ -246,6 +265,7 @@ RECOVERY = (
 
 RESOURCES = {
     "catalogue": CATALOGUE,
+    "platform regions": PLATFORM_REGIONS,
     "images": IMAGES,
     "networks": NETWORKS,
     "groups": GROUPS,

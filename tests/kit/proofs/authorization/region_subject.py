@@ -130,7 +130,12 @@ class RegionSubject:
     async def _find(self, thing: str, scope: Scope) -> str:
         if (thing, scope) not in self._things:
             self._is_at_rest = False
-            makers = {"imageID": self._image, STOPPED: self._stopped, "orphanID": self._orphan}
+            makers = {
+                "imageID": self._image,
+                STOPPED: self._stopped,
+                "orphanID": self._orphan,
+                "regionID": self._region,
+            }
             made = await (makers[thing](scope) if thing in makers else self._make(thing, scope))
             self._things[thing, scope] = made
         return self._things[thing, scope]
@@ -183,6 +188,13 @@ class RegionSubject:
         handle = Handle("nobody's", f"network-{next(self._counter)}")
         record = new_orphan(REGIONS["open"], "network", handle, "ObjectUnknown", self.region.clock.now())
         return (await self.region.store.create(record)).name
+
+    async def _region(self, _place: Scope) -> str:
+        """Make a region of the platform, which needs no provider here."""
+        spec, name = {"type": "simulated", "simulated": {"catalogue": OPEN}}, f"region{next(self._counter)}"
+        made = await self.region.made("/api/v2/platform/regions", name, spec)
+        self._names[made] = name
+        return made
 
     async def _stopped(self, scope: Scope) -> str:
         server = await self._make("serverID", scope)

@@ -125,9 +125,9 @@ class Watching(Generic[ResourceT]):
 
 @asynccontextmanager
 async def watching(
-    harness: Harness, kind: type[ResourceT], *, since: str, labels: dict[str, str] | None = None
+    harness: Harness, kind: type[ResourceT], *, since: str, **watched: Any
 ) -> AsyncIterator[Watching[ResourceT]]:
-    events = harness.store.watch(kind, since=since, labels=labels)
+    events = harness.store.watch(kind, since=since, **watched)
     try:
         yield Watching(events)
     finally:

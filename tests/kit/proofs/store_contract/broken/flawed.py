@@ -64,13 +64,11 @@ class Flawed:
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         return await self.sound.referrers(kind, name, limit=limit)
 
-    async def watch(
-        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
-    ) -> AsyncIterator[Event[ResourceT]]:
-        events = self.sound.watch(kind, since=since, labels=labels)
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
+        events = self.sound.watch(kind, since=since, **watched)
         async with aclosing(cast("AsyncGenerator[Event[ResourceT], None]", events)):
             async for event in events:
-                for shown in self.shown_filtered(event) if labels else self.shown(event):
+                for shown in self.shown_filtered(event) if watched.get("labels") else self.shown(event):
                     yield shown
 
     def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:

@@ -112,6 +112,14 @@ class Remembering(Flawed):
         raise NotImplementedError
 
 
+@breaks(FLAWS, guarantees.lists_are_selected_by_any_entry)
+class ListsByTheFirstEntry(Flawed):
+    async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
+        if selection.get("any_of"):
+            selection["any_of"] = selection["any_of"][:1]
+        return await self.sound.list(kind, **selection)
+
+
 @breaks(FLAWS, guarantees.selections_follow_the_labels)
 class RemembersLabels(Remembering):
     def former(self, before: Any, after: Any) -> Any:
@@ -198,10 +206,10 @@ class ForgetsTheVersionAfterTwoPages(Paging):
 
 @breaks(FLAWS, guarantees.a_watch_from_pages_misses_nothing)
 class WatchesFromTheLastPage(Paging):
-    def watch(self, kind: type[ResourceT], *, since: str, labels: Any = None) -> Any:
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> Any:
         if since in self.later_versions:
             since = str(self.sound._writer.version)
-        return super().watch(kind, since=since, labels=labels)
+        return super().watch(kind, since=since, **watched)
 
 
 @breaks(FLAWS, guarantees.an_undeclared_index_is_refused)

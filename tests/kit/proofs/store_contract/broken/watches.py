@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Gone, Invalid
-from remuda.store.contract import Bookmark, Change, Event
+from remuda.store.contract import NAME_INDEX, Bookmark, Change, Event
 from remuda.store.objects import ResourceT
 from remuda.store.readside.change_feed import CommittedChange
 from remuda.store.sqlite.store import SqliteStore
@@ -18,8 +18,6 @@ from tests.kit.proofs.store_contract.harness import A_WHILE_S
 from tests.kit.sample_kinds import Corral, Horse, Pasture, PastureSpec
 
 FLAWS: list[Flaw] = []
-
-Labels = Mapping[str, str] | None
 
 
 class Observing(Flawed):
@@ -75,11 +73,11 @@ class CarriesNoSpec(Flawed):
 
 @breaks(FLAWS, guarantees.a_watch_waits_for_the_next_change)
 class FallsAsleep(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         loop = asyncio.get_running_loop()
         asked = loop.time()
-        async for event in super().watch(kind, since=since, labels=labels):
-            if kind is Pasture and not labels and loop.time() > asked + A_WHILE_S / 2:
+        async for event in super().watch(kind, since=since, **watched):
+            if kind is Pasture and not watched.get("labels") and loop.time() > asked + A_WHILE_S / 2:
                 await loop.create_future()
             yield event
             asked = loop.time()
@@ -90,25 +88,34 @@ class RepeatsTheLastChange(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:
         return bool(before.spec != after.spec and before.metadata.labels != after.metadata.labels)
 
-    def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
         since = str(int(since) - 1) if since in self.peculiar else since
-        return super().watch(kind, since=since, labels=labels)
+        return super().watch(kind, since=since, **watched)
 
 
 @breaks(FLAWS, guarantees.a_watch_is_of_one_kind)
 class ShowsCorralsAmongRanches(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         for corral in (await self.sound.list(Corral)).items:
             if kind is Pasture and int(corral.version) > int(since):
                 yield Change("added", corral.version, corral)
-        async for event in super().watch(kind, since=since, labels=labels):
+        async for event in super().watch(kind, since=since, **watched):
             yield event
 
 
 @breaks(FLAWS, guarantees.a_filtered_watch_shows_what_carries_its_labels)
 class FiltersByTheFirstLabel(Flawed):
-    def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
-        return super().watch(kind, since=since, labels=dict(list((labels or {}).items())[:1]))
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
+        watched["labels"] = dict(list((watched.get("labels") or {}).items())[:1])
+        return super().watch(kind, since=since, **watched)
+
+
+@breaks(FLAWS, guarantees.a_watch_of_entries_shows_what_is_under_them)
+class WatchesTheFirstEntry(Flawed):
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
+        if watched.get("any_of"):
+            watched["any_of"] = [watched["any_of"][0], (NAME_INDEX, "later")]
+        return super().watch(kind, since=since, **watched)
 
 
 @breaks(FLAWS, guarantees.what_enters_the_filter_is_added)
@@ -171,8 +178,8 @@ class HidesWhatLeavesWithItsLastWrite(Observing):
 class BookmarksRanches(Flawed):
     """Bookmarks a watch of pastures in its own way."""
 
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
-        async for event in super().watch(kind, since=since, labels=labels):
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
+        async for event in super().watch(kind, since=since, **watched):
             is_ours = kind is Pasture and isinstance(event, Bookmark)
             for shown in self.instead(event.version, since) if is_ours else [event]:
                 yield shown
@@ -204,18 +211,18 @@ class BookmarksTooFarAhead(BookmarksRanches):
 
 @breaks(FLAWS, guarantees.a_version_that_is_too_old_is_gone)
 class BeginsLaterThanAsked(Flawed):
-    def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
         if since.isdecimal() and int(since) < self.sound._reader.feed(self.registry.of(kind)).floor:
             since = str(self.sound._writer.version)
-        return super().watch(kind, since=since, labels=labels)
+        return super().watch(kind, since=since, **watched)
 
 
 @breaks(FLAWS, guarantees.a_reader_that_is_too_slow_is_gone)
 class SkipsForTheSlow(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         shown = 0
         try:
-            async for event in super().watch(kind, since=since, labels=labels):
+            async for event in super().watch(kind, since=since, **watched):
                 yield event
                 shown += 1
         except Gone:
@@ -223,16 +230,16 @@ class SkipsForTheSlow(Flawed):
                 raise
             last = (await self.sound.list(kind)).items[-1]
             yield Change("added", last.version, last)
-            async for event in super().watch(kind, since=last.version, labels=labels):
+            async for event in super().watch(kind, since=last.version, **watched):
                 yield event
 
 
 @breaks(FLAWS, guarantees.a_reader_that_is_too_slow_is_gone)
 class NeverGivesUpTheSlow(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         shown = ""
         try:
-            async for event in super().watch(kind, since=since, labels=labels):
+            async for event in super().watch(kind, since=since, **watched):
                 yield event
                 shown = event.version
         except Gone:
@@ -245,35 +252,35 @@ class NeverGivesUpTheSlow(Flawed):
 
 @breaks(FLAWS, guarantees.a_quiet_kind_loses_no_history)
 class ForgetsAllKindsAlike(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         if since.isdecimal() and int(since) < self.sound._writer.floor:
             raise Gone(kind.__name__, since)
-        async for event in super().watch(kind, since=since, labels=labels):
+        async for event in super().watch(kind, since=since, **watched):
             yield event
 
 
 @breaks(FLAWS, guarantees.a_version_ahead_is_waited_for)
 class GivesUpAtOnce(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         if since.isdecimal() and int(since) > self.sound._writer.version:
             raise Gone(kind.__name__, since)
-        async for event in super().watch(kind, since=since, labels=labels):
+        async for event in super().watch(kind, since=since, **watched):
             yield event
 
 
 @breaks(FLAWS, guarantees.a_version_ahead_is_waited_for)
 class BeginsBeforeTheVersionCame(Flawed):
-    def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
         if since.isdecimal() and int(since) == self.sound._writer.version + 1:
             since = str(self.sound._writer.version)
-        return super().watch(kind, since=since, labels=labels)
+        return super().watch(kind, since=since, **watched)
 
 
 @breaks(FLAWS, guarantees.a_version_that_never_comes_is_gone)
 class WaitsForEver(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         try:
-            async for event in super().watch(kind, since=since, labels=labels):
+            async for event in super().watch(kind, since=since, **watched):
                 yield event
         except Gone:
             if int(since) <= self.sound._writer.version:
@@ -283,9 +290,9 @@ class WaitsForEver(Flawed):
 
 @breaks(FLAWS, guarantees.a_nonsense_version_is_refused)
 class BeginsAnywhereOnNonsense(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         try:
-            async for event in super().watch(kind, since=since, labels=labels):
+            async for event in super().watch(kind, since=since, **watched):
                 yield event
         except Invalid as rejection:
             if rejection.field != "resourceVersion":
@@ -306,15 +313,15 @@ class ResumesAfterTheWholeCommit(Flawed):
             self.ends |= {str(change.version): str(of_one_kind[-1].version) for change in of_one_kind}
         self.land(changes)
 
-    def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
-        return super().watch(kind, since=self.ends.get(since, since), labels=labels)
+    def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Event[ResourceT]]:
+        return super().watch(kind, since=self.ends.get(since, since), **watched)
 
 
 @breaks(FLAWS, streams.a_watch_under_load_keeps_all_its_promises)
 class BookmarksWhatItHasNotShown(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         feed = self.sound._reader.feed(self.registry.of(kind))
-        async for event in super().watch(kind, since=since, labels=labels):
+        async for event in super().watch(kind, since=since, **watched):
             if kind is Horse and int(event.version) < feed.reached:
                 yield Bookmark(str(feed.reached))
             yield event
@@ -322,9 +329,9 @@ class BookmarksWhatItHasNotShown(Flawed):
 
 @breaks(FLAWS, streams.a_watch_under_load_keeps_all_its_promises)
 class BookmarksTheChangeBeforeTheLast(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
         told = [since, since]
-        async for event in super().watch(kind, since=since, labels=labels):
+        async for event in super().watch(kind, since=since, **watched):
             if isinstance(event, Change):
                 told.append(event.version)
             yield Bookmark(told[-2]) if kind is Horse and isinstance(event, Bookmark) else event
@@ -332,7 +339,7 @@ class BookmarksTheChangeBeforeTheLast(Flawed):
 
 @breaks(FLAWS, streams.a_watch_under_load_keeps_all_its_promises)
 class SendsNoBookmarksOfHorses(Flawed):
-    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
-        async for event in super().watch(kind, since=since, labels=labels):
+    async def watch(self, kind: type[ResourceT], *, since: str, **watched: Any) -> AsyncIterator[Any]:
+        async for event in super().watch(kind, since=since, **watched):
             if kind is not Horse or isinstance(event, Change):
                 yield event

@@ -1,7 +1,7 @@
 """What lists promise: order, selection, pages."""
 
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.store.contract import Page
+from remuda.store.contract import NAME_INDEX, Page, field_index, label_index
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import Harness
 from tests.kit.proofs.store_contract.steps import (
@@ -82,6 +82,24 @@ async def labels_and_indexes_select_together(harness: Harness) -> None:
     await harness.store.create(horse("b", labels={"herd": "south"}, spec=grey))
     await harness.store.create(horse("c", labels={"herd": "north"}))
     assert await names_of(harness, Horse, labels={"herd": "north"}, index=("colour", "grey")) == ["a"]
+
+
+@guarantee(GUARANTEES, "A list by any of several index entries holds the objects with one of them, in order and once.")
+async def lists_are_selected_by_any_entry(harness: Harness) -> None:
+    grey = HorseSpec(colour="grey")
+    for name, herd in {"a": "north", "b": "south", "c": "west", "d": "north", "e": "south", "f": "east"}.items():
+        await harness.store.create(horse(name, labels={"herd": herd}, spec=grey if name in "af" else HorseSpec()))
+    herds = [(label_index("herd"), "north"), (label_index("herd"), "south"), (label_index("breed"), "north")]
+    assert await names_of(harness, Horse, any_of=herds) == ["a", "b", "d", "e"]
+    assert await names_of(harness, Horse, any_of=[*herds, (field_index("colour"), "grey")]) == ["a", "b", "d", "e", "f"]
+    assert await names_of(harness, Horse, any_of=[*herds[:1], (NAME_INDEX, "c"), (NAME_INDEX, "z")]) == ["a", "c", "d"]
+    assert await names_of(harness, Horse, any_of=herds, labels={"herd": "south"}) == ["b", "e"]
+    assert await names_of(harness, Horse, any_of=[(NAME_INDEX, "a")], labels={"herd": "south"}) == []
+    assert await names_of(harness, Horse, any_of=herds, index=("colour", "grey")) == ["a"]
+    assert await names_of(harness, Horse, any_of=()) == []
+    page = await harness.store.list(Horse, any_of=herds, limit=3)
+    rest = await harness.store.list(Horse, any_of=herds, limit=3, after=page.next)
+    assert ([each.name for each in (*page.items, *rest.items)], rest.next) == (["a", "b", "d", "e"], None)
 
 
 @guarantee(GUARANTEES, "A list by label follows the labels.")

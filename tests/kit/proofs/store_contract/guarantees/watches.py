@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 from remuda.kernel.errors import Gone, Invalid
-from remuda.store.contract import Event
+from remuda.store.contract import NAME_INDEX, Event, label_index
 from tests.kit.proofs.store_contract.guarantee import Guarantee, guarantee
 from tests.kit.proofs.store_contract.harness import A_WHILE_S, Harness
 from tests.kit.proofs.store_contract.steps import (
@@ -127,6 +127,23 @@ async def a_filtered_watch_shows_what_carries_its_labels(harness: Harness) -> No
     await harness.store.create(pasture("later", labels=NORTH | tame))
     async with watching(harness, Pasture, since=since, labels=NORTH | tame) as watch:
         assert await seen_by(watch, "later") == [("added", "a")]
+
+
+@guarantee(GUARANTEES, "A watch of any of several index entries shows what is, comes or was under one of them.")
+async def a_watch_of_entries_shows_what_is_under_them(harness: Harness) -> None:
+    since, south = await present(harness, Pasture), {"herd": "south"}
+    entries = [(label_index("herd"), "north"), (NAME_INDEX, "named"), (NAME_INDEX, "later")]
+    async with watching(harness, Pasture, since=since, any_of=entries) as watch, asyncio.TaskGroup() as group:
+        seen = group.create_task(seen_by(watch, "later"))
+        await harness.store.create(pasture("named"))
+        created = await harness.store.create(pasture("a", labels=NORTH))
+        other = await harness.store.create(pasture("b", labels=south))
+        await harness.store.update(with_metadata(created, labels=south))
+        await harness.store.update(with_metadata(other, labels=NORTH))
+        await harness.store.create(pasture("later"))
+        assert await seen == [("added", "named"), ("added", "a"), ("deleted", "a"), ("added", "b")]
+    async with watching(harness, Pasture, since=since, any_of=entries) as again:
+        assert await seen_by(again, "later") == await seen
 
 
 @guarantee(GUARANTEES, "An object that enters the filter arrives as added.")

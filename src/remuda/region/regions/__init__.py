@@ -1,0 +1,1 @@
+"""Regions as objects that platform administrators create, update, disable and remove."""
