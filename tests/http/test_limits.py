@@ -29,7 +29,7 @@ class Sender:
 
 
 async def read(receive: Receive, *, headers: Sequence[Header] = (), limit: int = 10, timeout_s: float = 5) -> bytes:
-    return await read_body(receive, headers, limit=limit, within=TimeLimits(timeout_s))
+    return await read_body(receive, headers, limit=limit, limits=TimeLimits(timeout_s))
 
 
 async def test_a_body_is_built_from_its_parts() -> None:

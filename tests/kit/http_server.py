@@ -79,7 +79,7 @@ class TinyApp:
     async def echo(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = observation_of(scope)
         try:
-            answer = Response(200, await read_body(receive, scope["headers"], limit=BODY_LIMIT, within=TimeLimits(5)))
+            answer = Response(200, await read_body(receive, scope["headers"], limit=BODY_LIMIT, limits=TimeLimits(5)))
         except RemudaError as error:
             seen.error_code = error.code
             answer = error_response(error, trace_id=seen.trace_id)

@@ -175,13 +175,26 @@ async def collection_response(
     limits: TimeLimits,
 ) -> Response:
     """Return a collection as its query asks: a list, a page, or a stream of changes."""
-    last_event_id = read_header(inbound.headers, "Last-Event-ID")
+    last_event_id, principal = read_header(inbound.headers, "Last-Event-ID"), context.principal
     if isinstance(inbound.query, NamedListQuery) and inbound.query.name is not None:
         collection = collection.named(inbound.query.name)
     if inbound.query.watch:
-        response = await _watch(inbound, context.principal, collection, last_event_id, ports, limits)
+
+        async def renew() -> Principal:
+            if inbound.credentials is None:
+                return ANONYMOUS
+            return await run_with_timeout(limits, ports.authenticator.authenticate(_credentials(inbound, ports)))
+
+        response = await watch_response(
+            collection,
+            last_event_id=last_event_id,
+            principal=principal,
+            address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
+            renew=renew,
+            ports=ports.watch,
+        )
     else:
-        response = await run_with_timeout(limits, _list(inbound, context.principal, collection, ports, lists))
+        response = await run_with_timeout(limits, _list(inbound, principal, collection, ports, lists))
         if any(name == b"cache-control" for name, _ in response.headers):
             return response
     return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
@@ -199,30 +212,6 @@ async def _list(
         query_string=inbound.scope["query_string"].decode("latin-1"),
         lists=lists,
         if_none_match=inbound.headers.get(b"if-none-match"),
-    )
-
-
-async def _watch(
-    inbound: InboundRequest,
-    principal: Principal,
-    collection: Collection[Any, Any],
-    last_event_id: str | None,
-    ports: ApiPorts,
-    limits: TimeLimits,
-) -> Response:
-    async def renew() -> Principal:
-        if inbound.credentials is None:
-            return ANONYMOUS
-        authentication = ports.authenticator.authenticate(_credentials(inbound, ports))
-        return await run_with_timeout(limits, authentication)
-
-    return await watch_response(
-        collection,
-        last_event_id=last_event_id,
-        principal=principal,
-        address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
-        renew=renew,
-        ports=ports.watch,
     )
 
 
@@ -425,7 +414,7 @@ class Api:
             sent = inbound.scope["headers"]
             limit = min(settings.body_limit, _PUBLIC_BODY_LIMIT) if endpoint.is_public else settings.body_limit
             count = partial(inbound.count_bytes, self._ports.buffers, settings.forwarding)
-            raw = await read_body(inbound.receive, sent, limit=limit, within=self._body_limits, count=count)
+            raw = await read_body(inbound.receive, sent, limit=limit, limits=self._body_limits, count=count)
         body = endpoint.read_body(raw, inbound.headers)
         audit.note_body(endpoint.named_in(body))
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)

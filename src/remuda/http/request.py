@@ -223,7 +223,7 @@ async def read_body(
     headers: Iterable[Header],
     *,
     limit: int,
-    within: TimeLimits,
+    limits: TimeLimits,
     count: Callable[[int], None] = lambda _: None,
 ) -> bytes:
     """Return the whole body. `count` is called with the length of each part, except the first ones of a small body.
@@ -234,9 +234,9 @@ async def read_body(
     if _announced(headers) > limit:
         raise TooLarge("body", limit)
     try:
-        return await run_with_timeout(within, _read(receive, limit, count))
+        return await run_with_timeout(limits, _read(receive, limit, count))
     except TimedOut:
-        raise TooSlow(within.seconds) from None
+        raise TooSlow(limits.seconds) from None
 
 
 async def _read(receive: Receive, limit: int, count: Callable[[int], None]) -> bytes:

@@ -34,7 +34,7 @@ class TimeLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._limits.remove(self)
-        # As asyncio.timeout does: a cancellation that somebody else has requested meanwhile stays one.
+        # As asyncio.timeout does: a cancellation that another task has requested meanwhile stays one.
         if self.is_expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
 

@@ -52,7 +52,7 @@ def log_to(sink: Sink, settings: LogSettings, clock: Clock) -> None:
     """Send our log, and that of libraries through Python's logging, to a sink."""
     encode = settings.encode
 
-    def stamp(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def add_time(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         event["time"] = clock.now()
         return event
 
@@ -60,7 +60,7 @@ def log_to(sink: Sink, settings: LogSettings, clock: Clock) -> None:
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            stamp,
+            add_time,
             structlog.processors.format_exc_info,
             lambda _logger, _name, event: encode(event),
         ],

@@ -33,7 +33,7 @@ def reference_index(target: str) -> str:
 
 
 class IndexChange(NamedTuple):
-    """What a change of an object does to its index entries."""
+    """The index entries that a change of an object removes and adds."""
 
     removed: frozenset[IndexEntry]
     added: frozenset[IndexEntry]

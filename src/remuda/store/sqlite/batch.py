@@ -26,7 +26,7 @@ from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.log_tables import LogTables
-from remuda.store.sqlite.recent import RecentWrites, Written
+from remuda.store.sqlite.written_objects import RecentWrites, WrittenObject
 from remuda.store.validation import DOCUMENT_LIMIT, check_size
 
 
@@ -121,7 +121,7 @@ class Batch:
             changed=changed,
         )
         if whole:
-            self._side.recent.add(Written(resource, document, changed.unlabelled))
+            self._side.recent.add(WrittenObject(resource, document, changed.unlabelled))
         self._record(number, change, CachedObject(resource, change.weight, whole))
         self._grow_history(change.version, change_bytes(document, before))
         return resource

@@ -7,15 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.store.codec import Codec
-from remuda.store.sqlite.recent import RecentWrites, Written
 from remuda.store.sqlite.store import open_store
+from remuda.store.sqlite.written_objects import RecentWrites, WrittenObject
 from tests.kit.sample_kinds import REGISTRY, Horse, HorseSpec, horse
 from tests.kit.simulation.store import SEALER
 from tests.kit.store.checks import audit
 
 
-def written(name: str, document: bytes = b"{}") -> Written:
-    return Written(horse(name), document, frozenset({("owner", name)}))
+def written(name: str, document: bytes = b"{}") -> WrittenObject:
+    return WrittenObject(horse(name), document, frozenset({("owner", name)}))
 
 
 def test_what_was_written_is_found_for_that_object_and_not_for_an_equal_one() -> None:
