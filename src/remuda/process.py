@@ -30,7 +30,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
-from remuda.http.buffer_shares import BufferShares
+from remuda.http.buffer_shares import DEFAULT_BYTES, BufferShares
 from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
 from remuda.http.proxies import ForwardingProxies
@@ -100,6 +100,8 @@ class Settings:
     client_crl_file: Path | None = None
     """File of their revocation lists, which are replaced when it changes."""
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    buffered_bytes: int = DEFAULT_BYTES
+    """Largest memory for requests in progress and responses that are not read."""
     watches: int = 5_000
     """Largest number of open watches."""
     history_limit: int = DEFAULT_HISTORY_BYTES
@@ -342,6 +344,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
                     metrics=metrics,
                     watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     request_slots=RequestSlots(settings.connection_limits.connections),
+                    buffer_shares=BufferShares(settings.buffered_bytes),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
                     data=data,
