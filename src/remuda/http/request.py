@@ -118,6 +118,12 @@ class InboundRequest:
         """The caller that has a slot for this request; empty without one."""
 
     @property
+    def subject(self) -> str:
+        """Whose credentials a request has, before they are verified: a hash of them; empty without the header."""
+        sent = self.headers.get(b"authorization")
+        return hashlib.sha256(sent).hexdigest() if sent else ""
+
+    @property
     def tls_certificate(self) -> str | None:
         """Certificate of the client as PEM, if TLS has verified one."""
         extensions = self.scope.get("extensions")
