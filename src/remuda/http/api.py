@@ -339,7 +339,7 @@ class Api:
         if not failures.is_over(address) or await is_genuine():
             return
         limiter.refund(_authenticating(address))
-        await failures.admit(address, subject=inbound.subject)
+        await failures.admit(address, subject=inbound.claimed_subject)
         limiter.take(_authenticating(address))
 
     def _without_endpoint(self, inbound: InboundRequest, methods: Many[str]) -> Response:
@@ -361,7 +361,7 @@ class Api:
             if is_of_client and failures.has_any:
                 address = self._address(inbound)
                 if failures.is_over(address) and not await authenticator.is_genuine(credentials):
-                    await failures.admit(address, subject=inbound.subject)
+                    await failures.admit(address, subject=inbound.claimed_subject)
             principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
         except Unauthenticated:
             if is_of_client:

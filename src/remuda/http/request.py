@@ -118,12 +118,6 @@ class InboundRequest:
         """The caller that has a slot for this request; empty without one."""
 
     @property
-    def subject(self) -> str:
-        """Whose credentials a request has, before they are verified: a hash of them; empty without the header."""
-        sent = self.headers.get(b"authorization")
-        return hashlib.sha256(sent).hexdigest() if sent else ""
-
-    @property
     def tls_certificate(self) -> str | None:
         """Certificate of the client as PEM, if TLS has verified one."""
         extensions = self.scope.get("extensions")
@@ -131,6 +125,12 @@ class InboundRequest:
             return None
         chain: list[str] = extensions.get("tls", {}).get("client_cert_chain", [])
         return chain[0] if chain else None
+
+    @property
+    def claimed_subject(self) -> str:
+        """Hash of the credentials, which may be forged: who the request claims to be from; empty without the header."""
+        sent = self.headers.get(b"authorization")
+        return hashlib.sha256(sent).hexdigest() if sent else ""
 
     def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
