@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ async def listed(collection: Collection[Horse, Any]) -> bytes:
 async def stored(store: SqliteStore) -> list[str]:
     """Return the names of the renderings in the file."""
     await store._renderings.flush()
-    with apsw.Connection(str(store.path)) as connection:
+    with closing(apsw.Connection(str(store.path))) as connection:
         return [name for (name,) in connection.execute("SELECT name FROM renderings ORDER BY name")]
 
 

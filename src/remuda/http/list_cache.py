@@ -5,8 +5,8 @@ request the changes since that mark are applied: a changed object is checked and
 looked at. If the store does not know the changes any more, the list is read again. So a list is never older than the
 request for it. What a reader may see is part of the key: with other permissions it is another list.
 
-A list that must be read takes rendered objects from the store if it has them (`Store.list_renderings`), and has the store
-keep those that it rendered itself, for the next process.
+A list that must be read takes rendered objects from the store if it has them (`Store.list_renderings`), and has the
+store keep those that it rendered itself, for the next process.
 
 The ETag of a list names its contents in this process: they get another one whenever they change.
 """
@@ -229,7 +229,7 @@ class _ItemReader:
         rendered: list[tuple[Resource, bytes]] = []
         for item in page.items:
             if isinstance(item, Rendering):
-                if form is not None and self._is_visible(form, item.labels):
+                if form is not None and self._visibility(form, item.labels):
                     found.append(item.name, item.body)
             elif collection.visible is None or collection.visible(item):
                 _add(found, item, collection)
@@ -237,7 +237,7 @@ class _ItemReader:
         _store(rendered, collection)
         return page
 
-    def _is_visible(self, form: StoredForm, labels: bytes) -> bool:
+    def _visibility(self, form: StoredForm, labels: bytes) -> bool:
         known = self._visible.get(labels)
         if known is None:
             known = self._visible[labels] = form.is_visible(msgspec.json.decode(labels))

@@ -199,7 +199,7 @@ class Collection(Generic[ResourceT, ResponseT]):
     """Equal for collections that select the same objects for readers with the same permissions: then whole lists are
     kept for the next request (`list_cache`). None if `visible` depends on anything else."""
     stored_form: StoredForm | None = None
-    """How the store keeps rendered objects without guarded parts; None if it keeps none."""
+    """The form in which the store keeps rendered objects without guarded parts; None if it keeps none."""
     reader: Principal | None = None
     """The reader, if the view is guarded; without one, all objects are shown without their guarded parts."""
 
