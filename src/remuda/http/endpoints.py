@@ -1,7 +1,7 @@
 """Endpoint: a route with everything that can be prepared before the first request."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from types import NoneType
 from typing import Any
 
@@ -139,6 +139,7 @@ class Endpoint:
         return redirect_response(result) if isinstance(result, Redirect) else self._render(result)
 
 
+@cache  # every API of a table asks again, and msgspec computes the fields of a type on each call
 def parents_in(body: type) -> Callable[[Any], Mapping[str, str]]:
     """Return a function that returns, of a body, the objects that it names as those to which a new one belongs.
 
