@@ -467,8 +467,8 @@ class Api:
             response = await collection_response(inbound, context, result, self._ports, self._lists)
         else:
             response = endpoint.render(endpoint.filtered(result, inbound.query))
-        if endpoint.is_read and isinstance(response.body, bytes) and len(response.body) > UNCOUNTED:
-            inbound.count_bytes(self._ports.buffers, self._settings.forwarding, len(response.body))
+        if endpoint.is_read and not (isinstance(response.body, bytes) and len(response.body) <= UNCOUNTED):
+            inbound.count_response(self._ports.buffers, self._settings.forwarding, response)
         return response
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:
