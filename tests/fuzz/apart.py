@@ -27,7 +27,7 @@ from tests.fuzz.identity_target import serving_identity
 from tests.fuzz.running import Report, run
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "5"))
 SEED = int(os.environ["REMUDA_FUZZ_SEED"]) if "REMUDA_FUZZ_SEED" in os.environ else None
 
 
