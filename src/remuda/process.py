@@ -28,9 +28,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from remuda.code_revision import code_revision
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
-from remuda.http.buffer_shares import BufferShares
+from remuda.http.buffer_shares import DEFAULT_BYTES, BufferShares
 from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
 from remuda.http.proxies import ForwardingProxies
@@ -56,6 +57,7 @@ from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
 from remuda.store.readside.history import DEFAULT_HISTORY_BYTES
+from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from remuda.version import describe
@@ -101,6 +103,8 @@ class Settings:
     client_crl_file: Path | None = None
     """File of their revocation lists, which are replaced when it changes."""
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    buffered_bytes: int = DEFAULT_BYTES
+    """Largest memory for requests in progress and responses that are not read."""
     watches: int = 5_000
     """Largest number of open watches."""
     history_limit: int = DEFAULT_HISTORY_BYTES
@@ -333,7 +337,8 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
     sealer = data.prepare(randomness, now=clock.now())
     _prepare_certificate(settings.tls, clock, randomness)
     maintenance = MaintenanceSettings(history_bytes=settings.history_limit)
-    store = open_store(data.store, kinds, sealer, settings=SqliteSettings(maintenance=maintenance))
+    reader = ReaderSettings(code_revision=code_revision())
+    store = open_store(data.store, kinds, sealer, settings=SqliteSettings(reader=reader, maintenance=maintenance))
     try:
         data.check_keys(sealer)
         with _listening(settings) as listeners, _announced(data, settings, listeners):
@@ -347,6 +352,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
                     metrics=metrics,
                     watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     request_slots=RequestSlots(settings.connection_limits.connections),
+                    buffer_shares=BufferShares(settings.buffered_bytes),
                     record_budget=RecordBudget(clock, settings.record_limit),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
