@@ -190,7 +190,7 @@ async def run(
 ) -> None:
     """Run until a signal. `announce` is called with the address as soon as the process accepts requests."""
     with contextlib.closing(LineWriter(_STDERR, encode=settings.log.encode)) as sink:
-        log_to(sink, settings.log)
+        log_to(sink, settings.log, SystemClock())
         with _signals() as stop:
             async with _opened(settings, kinds) as (ports, listeners), services(ports) as running:
                 await _serve(ports, settings, running, listeners, sink, announce, stop)
