@@ -69,8 +69,7 @@ class OpenStackImages:
         document = found[1]
         if OUR_ID not in document:
             raise NotFound("image", image)
-        for tenancy in await self._access.names():
-            session = await self._access.manager(tenancy)
+        async for _, _, session in self._access.sessions():
             if await session.items("compute", "/servers", "servers", Document, image=document["id"], limit=1):
                 raise InUse("image", image)
         owner = self._access.manager_in(document["owner"])
@@ -80,6 +79,7 @@ class OpenStackImages:
             if error.http_status != _CONFLICT:
                 raise
             raise InUse("image", image) from None
+        await self._access.remove_without_images(document["owner"])
 
     async def cloud_id(self, image: str) -> tuple[str, CloudImage]:
         """Return the id that Glance has for an image, and the image, or raise NotFound."""

@@ -187,8 +187,7 @@ class OpenStackServers:
         await self._act(handle, {"rebuild": body}, allowed=("running", "stopped", "failed"))
 
     async def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
-        for tenancy in await self.access.names():
-            manager = await self.access.manager(tenancy)
+        async for tenancy, _, manager in self.access.sessions():
             async for page in manager.pages("compute", "/servers/detail", "servers", NovaServer):
                 yield [
                     CloudServerVersion(Handle(tenancy, each.name), each.version)
