@@ -7,8 +7,7 @@ application credential is stored elsewhere, sealed; if it is lost, the credentia
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -19,8 +18,9 @@ from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.openstack.client import CloudSession, OpenStackClient
-from remuda.providers.openstack.errors import ApiError, Denied, LoginRejected
+from remuda.providers.openstack.errors import ApiError, LoginRejected
 from remuda.providers.openstack.logins import ApplicationCredential, PasswordLogin
+from remuda.providers.openstack.quotas import lift_quotas, restore_quotas
 
 T = TypeVar("T")
 
@@ -37,27 +37,6 @@ _NOT_FOUND, _CONFLICT = 404, 409
 _DEFAULT_GROUP = "default"
 _PASSWORD_BYTES = 32
 _REVOCATION_S = 1.1
-_UNLIMITED: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "compute": (
-        "/os-quota-sets/{project}",
-        "quota_set",
-        ("instances", "cores", "ram", "key_pairs", "metadata_items", "server_groups", "server_group_members"),
-    ),
-    "network": (
-        "/quotas/{project}",
-        "quota",
-        (
-            *("network", "subnet", "subnetpool", "port", "router", "floatingip"),
-            *("security_group", "security_group_rule", "rbac_policy"),
-        ),
-    ),
-    "block-storage": (
-        "/os-quota-sets/{project}",
-        "quota_set",
-        ("volumes", "gigabytes", "snapshots", "backups", "backup_gigabytes", "per_volume_gigabytes", "groups"),
-    ),
-}
-"""Quotas by service: our own quotas count, not those of the cloud."""
 
 
 class CredentialStore(Protocol):
@@ -242,7 +221,7 @@ class OpenStackTenancies:
     async def converge_tenancy(self, desired: Tenancy) -> None:
         project = await self._converge_project(desired)
         await self._access.grant(project, self._access.manager_id, MANAGER_ROLES)
-        await self._lift_quotas(project)
+        await lift_quotas(self._access.manager_in(project), project)
         user, password = await self._converge_user(desired.name)
         await self._access.grant(project, user, MEMBER_ROLES)
         if await self._access.credentials.find(desired.name) is None:
@@ -272,7 +251,7 @@ class OpenStackTenancies:
             owner = await self._own_session(name, project.id, user)
             await owner.delete("compute", f"/os-keypairs/{project.name}")
             await self._access.domain.delete("identity", f"/users/{user}")
-        await self._restore_quotas(manager, project.id)
+        await restore_quotas(manager, project.id)
         if await self._access.has_images(project.id):
             await self._access.domain.put("identity", f"/projects/{project.id}/tags", {"tags": [IMAGES_TAG]})
         else:
@@ -327,21 +306,6 @@ class OpenStackTenancies:
         if sorted(project.tags) != tags:
             await self._access.domain.put("identity", f"/projects/{project.id}/tags", {"tags": tags})
         return project.id
-
-    async def _lift_quotas(self, project: str) -> None:
-        manager = self._access.manager_in(project)
-        services = await manager.services()
-        for service, (path, key, names) in _UNLIMITED.items():
-            if service in services:
-                await manager.put(service, path.format(project=project), {key: dict.fromkeys(names, -1)})
-
-    async def _restore_quotas(self, manager: CloudSession, project: str) -> None:
-        """Remove the quotas that were set. Where the cloud denies that, they stay."""
-        services = await manager.services()
-        for service, (path, _, _) in _UNLIMITED.items():
-            if service in services:
-                with suppress(Denied):
-                    await manager.delete(service, path.format(project=project))
 
     async def _find_user(self, tenancy: str) -> str | None:
         name = project_name(tenancy)
