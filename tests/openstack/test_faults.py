@@ -14,6 +14,7 @@ import pytest
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.kernel.randomness import SystemRandomness
+from remuda.providers.circuit_breaker import CallSettings, CircuitBreakerSettings
 from remuda.providers.contract.common import Handle, InUse
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.contract.provider import Provider
@@ -23,7 +24,7 @@ from remuda.providers.openstack.provider import open_cloud
 from remuda.providers.openstack.tenancies import project_name
 from tests.kit.providers.candidates import through_calls
 from tests.kit.providers.conformance import network_spec, port_spec
-from tests.openstack.fault_proxy import FaultProxy, faulty
+from tests.openstack.fault_proxy import LATE_S, FaultProxy, faulty
 from tests.openstack.plane.api import Session
 from tests.openstack.plane.configuration import REGION
 from tests.openstack.test_conformance import Cloud, MemoryCredentials, cloud  # noqa: F401  a fixture
@@ -38,8 +39,12 @@ SEEDS = (
     else list(range(int(os.environ.get("REMUDA_OPENSTACK_SEEDS", "20"))))
 )
 AT_ONCE = 4
-ATTEMPTS = 400
+ATTEMPTS = 3000
 PAUSE_S = 0.3
+CALLS = CallSettings(
+    deadline_s=LATE_S - 2.0,
+    breaker=CircuitBreakerSettings(failures_in_a_row=1000, failure_share=1.0),  # so many faults are no reason to wait
+)
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ async def run_seed(given: Cloud, seed: int) -> None:
             randomness=SystemRandomness(),
         )
         try:
-            provider = through_calls(opened.provider, SystemClock(), SystemRandomness())
+            provider = through_calls(opened.provider, SystemClock(), SystemRandomness(), CALLS)
             wish = Wish(provider, seed, given.flavor, given.image)
             admin = await asyncio.to_thread(Session.admin, given.plane.configuration)
             await wish.fulfil()
