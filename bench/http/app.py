@@ -11,6 +11,7 @@ from remuda.http.asgi import ASGIApp
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.record_budget import RecordBudget
 from remuda.http.server.access_log import AccessLog, Sink
 from remuda.http.server.health import PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
@@ -26,6 +27,7 @@ PREFIX = "/bench"
 """Where it is mounted."""
 
 _UNLIMITED = RateLimit(quota=1_000_000_000)
+_UNLIMITED_BYTES = 1 << 50
 _TIME_LIMIT_S = 30.0
 
 
@@ -44,6 +46,7 @@ def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIA
             store, clock=clock, randomness=randomness, time_limit_s=_TIME_LIMIT_S, is_only_process=True
         ),
         watch=WatchPorts(clock=clock, closing=closing),
+        records=RecordBudget(clock, _UNLIMITED_BYTES),
     )
     mounted = Mounted(PREFIX, routes, Api(routes, Service(store), ports))
     metrics = Metrics(CollectorRegistry(), [PROCESS, routes])

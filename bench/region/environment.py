@@ -23,6 +23,7 @@ from remuda.app import registry
 from remuda.app.services import ServiceMetrics, run_region
 from remuda.config.schema import ServerConfig as ServerSection
 from remuda.datadir import DataDirectory
+from remuda.http.record_budget import RecordBudget
 from remuda.http.server.server import ListenAddress
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
@@ -50,6 +51,7 @@ TENANT = Tenant(0, members=1, projects=1)
 """In whose only project everything is made."""
 
 _UNLIMITED = 1_000_000_000
+_UNLIMITED_BYTES = 1 << 50
 _QUOTAS = {"quotas": [{"kind": kind, "quantity": 1_000_000} for kind in ("networks", "servers")]}
 _BREATH_S = 0.002
 
@@ -143,6 +145,7 @@ async def housed(
             randomness=randomness,
             sealer=SEALER,
             metrics=metrics,
+            record_budget=RecordBudget(clock, _UNLIMITED_BYTES),
             closing=asyncio.Event(),
             address=ListenAddress("127.0.0.1", 0),
             data=DataDirectory(directory),

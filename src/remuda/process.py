@@ -35,6 +35,7 @@ from remuda.http.certificates import ClientAuthorities, RevocationMonitor, repla
 from remuda.http.cors import Cors
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.record_budget import DEFAULT_RECORD_BYTES, RecordBudget
 from remuda.http.request_slots import RequestSlots
 from remuda.http.server.access_log import AccessLog, LineWriter, Sink
 from remuda.http.server.exposition import LIMITS as METRICS_LIMITS
@@ -104,6 +105,8 @@ class Settings:
     """Largest number of open watches."""
     history_limit: int = DEFAULT_HISTORY_BYTES
     """Largest size of the history from which watches resume."""
+    record_limit: int = DEFAULT_RECORD_BYTES
+    """Largest size of the records that the requests of one organization add in a day."""
     cors: Cors = field(default_factory=Cors)
     rate: RateLimit = field(default_factory=RateLimit)
     """Requests of each address to pages and documents of the process."""
@@ -144,6 +147,8 @@ class ProcessPorts:
     address: ListenAddress
     """The address of the process once the services have started."""
     data: DataDirectory
+    record_budget: RecordBudget
+    """The budgets of records of all organizations, which all services share."""
     client_authorities: ClientAuthorities | None = None
     watch_slots: WatchSlots = field(default_factory=WatchSlots)
     """The slots of open watches, which all services share."""
@@ -342,6 +347,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
                     metrics=metrics,
                     watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     request_slots=RequestSlots(settings.connection_limits.connections),
+                    record_budget=RecordBudget(clock, settings.record_limit),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,
                     data=data,

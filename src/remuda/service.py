@@ -15,6 +15,7 @@ from remuda.http.buffer_shares import BufferShares
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.record_budget import RecordBudget
 from remuda.http.request_slots import RequestSlots
 from remuda.http.routes import Table
 from remuda.http.watch import HEARTBEAT_S, WatchPorts
@@ -114,6 +115,8 @@ class ServicePorts:
     """The slots of open watches, which the services of a process share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """The slots of requests in progress, which the services of a process share."""
+    record_budget: RecordBudget | None = None
+    """The budgets of records of all organizations, if the services of a process share them."""
     buffer_shares: BufferShares = field(default_factory=BufferShares)
     """The shares of the memory for requests and responses, which the services of a process share."""
     rate: RateLimit = field(default_factory=RateLimit)
@@ -174,6 +177,7 @@ def api_ports(
             is_only_process=ports.is_only_process,
         ),
         watch=watches,
+        records=ports.record_budget or RecordBudget(ports.clock),
         slots=ports.request_slots,
         buffers=ports.buffer_shares,
         owners=owners or {},

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from remuda.compute.kinds import ComputeInstance
 from remuda.http.responses import Collection
-from remuda.resources.conventions import ORGANIZATION, PROJECT
+from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource
@@ -128,3 +129,19 @@ def _recording(find: Any, found: list[str]) -> Any:
         return names, reached
 
     return recorded
+
+
+async def test_a_list_by_name_reads_what_has_the_name(
+    compute_subject: ComputeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = next(row for row in COMPUTE_ROWS if row.operation == "list_instances")
+    here = [await compute_subject.shown(row, place) for place in PLACES]
+    store, reads = compute_subject.compute.store, Reads(monkeypatch)
+    name = (await store.get(ComputeInstance, here[0])).metadata.labels[NAME]
+    administrator = next(caller for caller in COMPUTE_CALLERS if caller.name == "administrator")
+    for asked, expected in ((name, [HOME]), ("no such name", []), ("x" * 200, []), ("absent", [])):
+        request = await compute_subject.request(row, Target(label="", query=(("name", asked),)))
+        await reads.places(store)
+        outcome = await compute_subject.transports["api"].ask(administrator, request)
+        assert (outcome.status, len(outcome.answer)) == (200, len(expected))
+        assert await reads.places(store) == expected

@@ -16,6 +16,7 @@ from remuda.compute.app import TABLE
 from remuda.config.schema import ServerConfig
 from remuda.datadir import DataDirectory
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.record_budget import RecordBudget
 from remuda.http.server.access_log import AccessLog
 from remuda.http.server.health import PAGES, PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
@@ -56,6 +57,7 @@ class Front:
             randomness=ports.randomness,
             sealer=SEALER,
             metrics=ports.metrics,
+            record_budget=RecordBudget(ports.clock),
             closing=ports.closing,
             address=ListenAddress("127.0.0.1", 0),
             data=DataDirectory(Path()),

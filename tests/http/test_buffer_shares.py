@@ -21,6 +21,7 @@ from tests.kit.asgi.client import Client
 from tests.kit.http_server import Serving, body_of, request, serving, status_of, until
 from tests.kit.sample_api.browser import HTML, opened
 from tests.kit.sample_api.pipeline import HORSES, running
+from tests.kit.sample_kinds import horse
 
 KIB = 1024
 PART = 48 * KIB
@@ -167,6 +168,16 @@ async def test_m27_responses_that_are_not_read_keep_no_other_caller_out(tmp_path
             assert (await at(tack.client, "192.0.2.1").get("/login")).status == 200
         assert shares.total == 0
         assert (await tack.client.get("/login")).status == 200
+
+
+async def test_m27_lists_in_parts_that_are_not_read_count_for_their_caller(tmp_path: Path) -> None:
+    shares = BufferShares(SHARES)
+    async with running(tmp_path, buffers=shares) as api:
+        for number in range(1_001):
+            await api.store.create(horse(f"h-{number:05}"))
+        async with open_exchanges(api.client, "GET", "/api/v1/all", 6) as rejected:
+            assert rejected == [429] * 2
+        assert shares.total == 0
 
 
 async def test_m27_a_public_route_takes_short_bodies_only(tmp_path: Path) -> None:

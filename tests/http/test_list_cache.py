@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
 from remuda.http.asgi import Message
+from remuda.http.buffer_shares import SLICE_BYTES
 from remuda.http.list_cache import MAX_ITEMS, CachedList, ListCache, LongList
 from remuda.http.pagination import Cursors, PageTokens, access_digest, list_response
 from remuda.http.responses import Collection, EtagView, GuardedView, Response
@@ -151,13 +152,33 @@ async def test_a_list_that_is_too_long_is_sent_in_parts_and_not_kept(tmp_path: P
         collection = kept(store, view=EtagView(read, lambda one: one.spec))
         assert isinstance(await lists.get(collection, access=""), CachedList)
         await fill(store, ["zorro"])
-        assert isinstance(await lists.get(collection, access=""), LongList)
+        found = await lists.get(collection, access="")
+        assert isinstance(found, LongList)
+        assert found.first is not None
+        assert sum(map(len, found.first.items)) <= SLICE_BYTES
         assert len(lists) == 0
         answer = await listed(lists, collection, known="*")
         assert answer.status == 200
         assert not isinstance(answer.body, bytes)
         found = msgspec.json.decode(await body_of(answer))
         assert [each["id"] for each in found] == [f"h-{number:05}" for number in range(MAX_ITEMS)] + ["zorro"]
+
+
+async def test_m27_the_rest_of_a_long_list_is_read_while_it_is_sent(tmp_path: Path) -> None:
+    def read_long(one: Horse) -> dict[str, str]:
+        return {"id": one.name, "about": "x" * 20_000}
+
+    lists = cache()
+    async with sample_store(tmp_path) as store:
+        await fill(store, [f"h-{number:05}" for number in range(60)])
+        collection = kept(store, view=EtagView(read_long, lambda one: one.spec))
+        found = await lists.get(collection, access="")
+        assert isinstance(found, LongList)
+        assert found.first is None, "its first slice is large"
+        answer = await listed(lists, collection)
+        assert [each["id"] for each in msgspec.json.decode(await body_of(answer))] == [
+            f"h-{number:05}" for number in range(60)
+        ]
 
 
 async def test_no_more_is_kept_than_the_limit_in_bytes(tmp_path: Path) -> None:

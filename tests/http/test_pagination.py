@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from remuda.access.principal import AccessList
-from remuda.http.pagination import SLICE, Cursors, PageTokens, batches, list_response
+from remuda.http.buffer_shares import SLICE_BYTES
+from remuda.http.pagination import SLICE, Cursors, PageTokens, SliceReader, batches, list_response
 from remuda.http.responses import Collection, Response, etag_view
 from remuda.http.schema import ListQuery
 from remuda.kernel.errors import Malformed
@@ -224,16 +225,57 @@ def read_long(one: Horse) -> dict[str, str]:
 LONG = etag_view(read_long, lambda one: one.spec)
 
 
-@pytest.mark.parametrize("limit", [None, 80])
-async def test_few_objects_that_are_long_are_sent_in_parts_too(tmp_path: Path, limit: int | None) -> None:
+async def test_few_objects_that_are_long_are_sent_in_parts_too(tmp_path: Path) -> None:
     async with sample_store(tmp_path) as store:
         await fill(store, names(80))
         for collection in (herd(store, view=LONG), herd(store, view=LONG, visible=lambda _: True)):
-            answer = await listed(collection, limit=limit)
+            answer = await listed(collection)
             assert not isinstance(answer.body, bytes)
             parts = [part async for part in answer.body]
             assert max(map(len, parts)) < 64 * 1024, "nobody who does not read holds more"
             assert [item["id"] for item in msgspec.json.decode(b"".join(parts))] == names(80)
+            page = await listed(collection, limit=80)
+            assert page.body == b"".join(parts), "a page is counted as a whole"
+
+
+async def test_m27_a_slow_reader_of_large_objects_occupies_few_of_them(tmp_path: Path) -> None:
+    async with sample_store(tmp_path) as store:
+        await fill(store, names(60))
+        for collection in (herd(store, view=LONG), herd(store, view=LONG, visible=lambda _: True)):
+            slices, found, after = SliceReader(collection, most=25, slice_bytes=SLICE_BYTES), 0, None
+            while True:
+                page = await slices.read(after)
+                assert sum(map(len, page.items)) <= SLICE_BYTES
+                found, after = found + len(page.items), page.next
+                if after is None:
+                    break
+            assert found == 60
+            (item,) = (await SliceReader(collection, most=25, slice_bytes=1).read()).items
+            assert len(item) > 20_000, "one object is read however large it is"
+
+
+async def test_slices_of_small_objects_are_long_again_after_those_of_large_ones(tmp_path: Path) -> None:
+    def read_some_long(one: Horse) -> dict[str, str]:
+        return read_long(one) if one.name < "h-00010" else {"id": one.name}
+
+    async with sample_store(tmp_path) as store:
+        await fill(store, names(200))
+        view = etag_view(read_some_long, lambda one: one.spec)
+        slices, after = SliceReader(herd(store, view=view), most=25, slice_bytes=SLICE_BYTES), None
+        lengths: list[int] = []
+        while not lengths or after is not None:
+            page = await slices.read(after)
+            lengths.append(len(page.items))
+            after = page.next
+        assert sum(lengths) == 200
+        assert lengths[0] < 4
+        assert 25 in lengths
+
+
+def test_m27_a_cursor_shows_a_part_of_the_digest_by_which_lists_are_kept() -> None:
+    assert re.fullmatch("[0-9a-f]{64}", PLACES.digest)
+    assert PLACES.write("7") == f"7-{PLACES.digest[:16]}"
+    PLACES.check(PLACES.write("7"), "Horse")
 
 
 def test_batches_are_as_long_as_they_may_be_and_no_longer() -> None:

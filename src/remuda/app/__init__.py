@@ -98,6 +98,7 @@ def settings(configuration: Configuration, log: LogSettings) -> Settings:
         connection_limits=limits,
         watches=server.watches,
         history_limit=server.history_limit,
+        record_limit=server.record_limit,
         cors=cors,
         rate=rate_limit(server),
         forwarding=ForwardingProxies(server.forwarding_proxies),

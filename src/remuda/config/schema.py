@@ -146,6 +146,14 @@ class ServerConfig(Section):
         int,
         Description("Largest size in bytes of the changes that the store keeps for watches to resume.", check_positive),
     ] = 268_435_456
+    record_limit: Annotated[
+        int,
+        Description(
+            "Largest size in bytes of the timeline, audit and operation records that the requests of one organization "
+            "add in a day.",
+            check_positive,
+        ),
+    ] = 4_294_967_296
     body_limit: Annotated[
         int,
         Description(

@@ -36,6 +36,7 @@ from remuda.http.pages import unknown_path
 from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
+from remuda.http.record_budget import RecordBudget
 from remuda.http.request import (
     NO_HEADERS,
     InboundRequest,
@@ -100,6 +101,7 @@ class ApiPorts:
     failures: AuthenticationFailures
     idempotency: Idempotency
     watch: WatchPorts
+    records: RecordBudget
     slots: RequestSlots = field(default_factory=RequestSlots)
     buffers: BufferShares = field(default_factory=BufferShares)
     owners: Mapping[str, FindOwner] = field(default_factory=dict)
@@ -310,6 +312,8 @@ class Api:
 
     def _execute_as(self, inbound: InboundRequest, principal: Principal) -> Coroutine[Any, Any, Response]:
         endpoint = inbound.endpoint
+        if endpoint.is_audited:
+            self._ports.records.take_request(endpoint.with_payer(principal, inbound.values))
         if endpoint.is_read:
             if b"if-match" in inbound.headers:
                 read_if_match(inbound.headers, is_conditional=False)
@@ -424,6 +428,8 @@ class Api:
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
         key = read_key(inbound.headers, is_public=endpoint.is_public)
         caller = endpoint.with_payer(principal, inbound.values)
+        if raw and endpoint.is_audited:
+            self._ports.records.take_body(caller, len(raw))
 
         async def work(operation: str) -> Response:
             context = Context(
@@ -467,8 +473,8 @@ class Api:
             response = await collection_response(inbound, context, result, self._ports, self._lists)
         else:
             response = endpoint.render(endpoint.filtered(result, inbound.query))
-        if endpoint.is_read and isinstance(response.body, bytes) and len(response.body) > UNCOUNTED:
-            inbound.count_bytes(self._ports.buffers, self._settings.forwarding, len(response.body))
+        if endpoint.is_read and not (isinstance(response.body, bytes) and len(response.body) <= UNCOUNTED):
+            inbound.count_response(self._ports.buffers, self._settings.forwarding, response)
         return response
 
     def _error_response(self, error: Exception, inbound: InboundRequest) -> Response:

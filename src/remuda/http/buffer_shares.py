@@ -12,6 +12,8 @@ from remuda.kernel.errors import TooMany, Unavailable
 
 UNCOUNTED = 4 * 1024
 """Bytes up to which a head, a body or a response is not counted."""
+SLICE_BYTES = 64 * 1024
+"""Bytes of rendered objects that a slow reader of a list in parts may occupy."""
 _LIMIT = 128 << 20
 _RETRY_AFTER_S = 5
 

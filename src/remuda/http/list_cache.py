@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from remuda.http.buffer_shares import SLICE_BYTES
 from remuda.http.responses import Collection, body_of
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.randomness import Randomness
-from remuda.store.contract import Change, Mark
+from remuda.store.contract import Change, Mark, Page
 from remuda.store.objects import Resource
 
 MAX_ITEMS = 1_000
@@ -102,11 +103,11 @@ class CachedList:
 
 @dataclass(frozen=True, slots=True)
 class LongList:
-    """The beginning of a list that is too long to be kept, and where it continues."""
+    """A list that is too long to be kept: its version, and its beginning, if that is short."""
 
-    items: Sequence[bytes]
     version: str
-    next: str | None
+    first: Page[bytes] | None
+    """A slow reader occupies it until it is sent. None if the list is to be read from the beginning."""
 
 
 class ListCache:
@@ -126,7 +127,10 @@ class ListCache:
     async def get(
         self, collection: Collection[Any, Any], *, access: str, query_length: int = 0
     ) -> CachedList | LongList:
-        """Return the list of a reader with this digest of permissions, as it is now."""
+        """Return the list of a reader with this digest of permissions, as it is now.
+
+        The digest is long enough that a caller cannot find other permissions with the same one.
+        """
         if collection.is_empty:  # needs no memory, and no change can concern it
             return CachedList(collection.store.recent_changes(collection.kind).mark, self._etag(0))
         key = (collection.kind, collection.view, tuple(sorted(collection.labels.items())), collection.selection, access)
@@ -171,20 +175,22 @@ class ListCache:
     async def _read(self, collection: Collection[Any, Any]) -> CachedList | LongList:
         store, kind = collection.store, collection.kind
         found = CachedList(store.recent_changes(kind).mark, self._new_etag())
-        first, after, read = found.mark.version, None, 0
+        first, after, read = LongList(found.mark.version, None), None, 0
         while True:
             page = await store.list(kind, **collection.listed, limit=_SLICE, after=after)
             for resource in page.items:
                 if collection.visible is None or collection.visible(resource):
                     _add(found, resource, collection)
             read, after = read + len(page.items), page.next
+            if found.item_bytes <= SLICE_BYTES:
+                first = LongList(first.version, Page([*found.items], first.version, after))
             if found.is_too_large or (read >= _MAX_READ and after is not None):
-                return LongList(found.items, first, after)
+                return first
             if after is None:
                 break
             await yield_to_loop()
         if not self._update(found, collection) or found.is_too_large:
-            return LongList(found.items, first, None)
+            return first
         return found
 
     def _new_etag(self) -> bytes:

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 import msgspec
 
 from remuda.access.principal import AccessList, Permission
+from remuda.http.buffer_shares import SLICE_BYTES
 from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.list_cache import CachedList, ListCache, LongList, array
 from remuda.http.responses import JSON, Collection, Header, Response, is_match, without_etag, without_etags
@@ -74,7 +75,9 @@ def bad_token() -> Malformed:
 
 
 _CURSOR = re.compile(r"([0-9]{1,18})-([0-9a-f]{16})")
-_DIGEST_BYTES = 8
+_DIGEST_BYTES = 32
+_SHOWN_DIGITS = 16
+"""Digits of the digest in a cursor. What a stream shows does not depend on it."""
 
 
 class CursorAccessChanged(Gone):
@@ -98,7 +101,7 @@ class Cursors:
         self.digest = access_digest(access)
 
     def write(self, version: str) -> str:
-        return f"{version}-{self.digest}"
+        return f"{version}-{self.digest[:_SHOWN_DIGITS]}"
 
     def read(self, cursor: str) -> str:
         """Return the version of a cursor, under whichever permissions; raise Malformed if it is invalid."""
@@ -109,7 +112,7 @@ class Cursors:
 
     def check(self, cursor: str, kind: str) -> None:
         """Raise Gone if a cursor was issued under other permissions."""
-        if not cursor.endswith(f"-{self.digest}"):
+        if not cursor.endswith(f"-{self.digest[:_SHOWN_DIGITS]}"):
             raise CursorAccessChanged(kind, self.read(cursor))
 
 
@@ -195,11 +198,10 @@ async def list_response(
             raise bad_token() from None
         raise
     headers = [JSON, _version(page, cursors)]
-    last = Page(page.items, page.version, None)
     if page.next is not None:
         more = tokens.write(collection, page.next)
         headers += [(b"x-continue", more.encode()), (b"link", _link(tokens.path, query_string, limit, more))]
-    return Response(200, _body(collection, last), tuple(headers))
+    return Response(200, array(without_etags(collection.view, page.items)), tuple(headers))
 
 
 async def read_items(collection: Collection[Any, Any], *, limit: int, after: str | None = None) -> Page[bytes]:
@@ -224,8 +226,12 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
 
 
 async def _everything(collection: Collection[Any, Any], cursors: Cursors) -> Response:
+    """Return a complete list: whole, or in parts if that could use much memory."""
     first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    return Response(200, _body(collection, first), (JSON, _version(first, cursors)))
+    headers = JSON, _version(first, cursors)
+    if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
+        return Response(200, array(without_etags(collection.view, first.items)), headers)
+    return Response(200, _chunks(collection), headers)
 
 
 def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) -> Response:
@@ -238,25 +244,17 @@ def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) ->
 
 
 def _long(collection: Collection[Any, Any], found: LongList, cursors: Cursors) -> Response:
-    """Return a list in parts that is too long for the cache, from where reading it stopped."""
+    """Return a list in parts that is too long for the cache."""
     cursor = b"x-resource-version", cursors.write(found.version).encode()
     cache_control = NO_STORE[0] if collection.has_secret else NO_CACHE
-    first = Page(found.items, found.version, found.next)
-    return Response(200, _chunks(collection, first, has_etags=False), (JSON, cursor, cache_control))
+    return Response(200, _chunks(collection, found.first), (JSON, cursor, cache_control))
 
 
-def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
-    """Return a page and the rest of the list: whole, or in parts if that could use much memory."""
-    if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
-        return array(without_etags(collection.view, first.items))
-    return _chunks(collection, first)
-
-
-async def _chunks(
-    collection: Collection[Any, Any], page: Page[bytes], *, has_etags: bool = True
-) -> AsyncIterator[bytes]:
-    """Yield an array in parts; each is read after the previous one was sent."""
-    opening, view = b"[", collection.view if has_etags else bytes
+async def _chunks(collection: Collection[Any, Any], first: Page[bytes] | None = None) -> AsyncIterator[bytes]:
+    """Yield an array in parts; each is read after the previous one was sent. `first` is without ETags."""
+    opening, slices = b"[", SliceReader(collection, most=_STREAMED, slice_bytes=SLICE_BYTES)
+    view, page = (collection.view, await slices.read()) if first is None else (bytes, first)
+    del first
     while True:
         for batch in batches(view, page.items, _PART_BYTES):
             yield opening + b",".join(batch)
@@ -265,8 +263,29 @@ async def _chunks(
         if page.next is None:
             break
         await yield_to_loop()
-        page = await read_items(collection, limit=_STREAMED, after=page.next)
+        page = await slices.read(page.next)
     yield b"]" if opening == b"," else b"[]"
+
+
+class SliceReader:
+    """Reader of a collection in slices, of which a slow reader occupies no more than some bytes, or one object."""
+
+    def __init__(self, collection: Collection[Any, Any], *, most: int, slice_bytes: int) -> None:
+        """Read at most `most` objects at once."""
+        self._collection, self._most, self._slice_bytes = collection, most, slice_bytes
+        self._limit = most
+
+    async def read(self, after: str | None = None) -> Page[bytes]:
+        """Return the next slice: again with fewer objects if they are large."""
+        while True:
+            page = await read_items(self._collection, limit=self._limit, after=after)
+            size = sum(map(len, page.items))
+            if size <= self._slice_bytes or self._limit == 1:
+                break
+            self._limit = max(1, self._limit // 4)
+        if size < self._slice_bytes // 4:
+            self._limit = min(2 * self._limit, self._most)
+        return page
 
 
 def batches(view: View[Any], items: Sequence[bytes], size: int) -> Iterator[list[bytes]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope
 from remuda.http.authentication import RequestCredentials
-from remuda.http.buffer_shares import UNCOUNTED, Buffered, BufferShares, address_holder, caller_holder
+from remuda.http.buffer_shares import SLICE_BYTES, UNCOUNTED, Buffered, BufferShares, address_holder, caller_holder
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
@@ -139,6 +139,13 @@ class InboundRequest:
                 holders.append(address_holder(client[0]))
             self.buffered = Buffered(shares, holders)
         self.buffered.add(amount)
+
+    def count_response(self, shares: BufferShares, proxies: ForwardingProxies, response: Response) -> None:
+        """Count what a slow reader of a response occupies, except of a watch: these have a limit of their own."""
+        if isinstance(response.body, bytes):
+            self.count_bytes(shares, proxies, len(response.body))
+        elif not getattr(self.query, "watch", False):
+            self.count_bytes(shares, proxies, SLICE_BYTES)
 
     def fingerprint(self, body: bytes) -> bytes:
         """Return a digest that distinguishes requests under the same idempotency key."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.pagination import SLICE, Cursors, batches, invalid_cursor, read_items
+from remuda.http.pagination import SLICE, Cursors, SliceReader, batches, invalid_cursor
 from remuda.http.responses import Collection, Header, Response, without_etag
 from remuda.http.sse import HEARTBEAT, added_events, sse_event
 from remuda.http.watch_slots import WatchSlots
@@ -102,6 +102,8 @@ HEARTBEAT_S = 15.0
 """Time between two heartbeats of an idle stream, unless a service needs another one."""
 _PART_BYTES = 4 << 10
 """Size of a chunk of the initial objects: there may be many readers, which may not read."""
+_SLICE_BYTES = 32 << 10
+"""Rendered objects that a reader may occupy that does not read."""
 _ACCESS_CHANGED = "access_changed"
 _ACCESS_VALID_S = 1.0
 """Time for which a busy stream may rely on permissions that it has checked, if it knows of no change."""
@@ -260,7 +262,8 @@ class _Stream:
         return sse_event("end", msgspec.json.encode({"reason": reason}), cursor=cursor)
 
     async def _present(self) -> AsyncGenerator[bytes]:
-        page = await read_items(self._collection, limit=SLICE)
+        slices = SliceReader(self._collection, most=SLICE, slice_bytes=_SLICE_BYTES)
+        page = await slices.read()
         while True:
             for events in map(added_events, batches(self._collection.view, page.items, _PART_BYTES)):
                 yield events
@@ -268,7 +271,7 @@ class _Stream:
                 break
             await yield_to_loop()
             await self._check_open(at_once=False)
-            page = await read_items(self._collection, limit=SLICE, after=page.next)
+            page = await slices.read(page.next)
         self._read_up_to = self._sent = page.version
         yield sse_event("bookmark", b'{"synced":true}', cursor=self._cursors.write(page.version))
 

@@ -40,7 +40,7 @@ PAYING_ORGANIZATION = f"{_PRINCIPAL}/organization"
 """Label: the organization that pays for it; set at create, never changed."""
 PAYING_PROJECT = f"{_PRINCIPAL}/project"
 """Label: the project that pays for it; set at create, never changed."""
-UNINDEXED = frozenset({NAME, PAYING_ORGANIZATION, PAYING_PROJECT})
+UNINDEXED = frozenset({PAYING_ORGANIZATION, PAYING_PROJECT})
 """Labels without an index: objects are never listed by them."""
 PAYING_CREATOR = f"{_PRINCIPAL}/creator"
 """Annotation: the actor on whose behalf it was created."""

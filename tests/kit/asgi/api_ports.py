@@ -7,6 +7,7 @@ from remuda.http.authentication import Authenticator
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.record_budget import RecordBudget
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
@@ -34,5 +35,6 @@ def api_ports(
         "failures": AuthenticationFailures(RateLimit(quota=quota, name="failures"), clock),
         "idempotency": Idempotency(store, clock=clock, randomness=randomness, time_limit_s=30, is_only_process=True),
         "watch": WatchPorts(clock=clock),
+        "records": RecordBudget(clock),
     }
     return ApiPorts(**given | more)

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from remuda.identity.kinds.common import SHARED, shared_kind
 from remuda.kernel.tags import Tag
-from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNINDEXED
+from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNINDEXED
 from remuda.store.kinds import Index, keyed
 from remuda.store.objects import Resource, StoredStruct
 
@@ -179,7 +179,7 @@ ALLOCATION = shared_kind(
         Index(name="charge", values=_charge),
         Index(name="ended", values=_ended),
     ),
-    unindexed=UNINDEXED | {RESOURCE_ID, RESOURCE_KIND},
+    unindexed=UNINDEXED | {NAME, RESOURCE_ID, RESOURCE_KIND},
     columns={"State": ".spec.state"},
 )
 """Allocations, indexed by quota kinds; active ones by owner and project, released ones by the day of their end."""
