@@ -28,6 +28,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from remuda.code_revision import code_revision
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
 from remuda.http.buffer_shares import BufferShares
@@ -56,6 +57,7 @@ from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
 from remuda.store.kinds import Registry
 from remuda.store.readside.history import DEFAULT_HISTORY_BYTES
+from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import MaintenanceSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from remuda.version import describe
@@ -333,7 +335,8 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
     sealer = data.prepare(randomness, now=clock.now())
     _prepare_certificate(settings.tls, clock, randomness)
     maintenance = MaintenanceSettings(history_bytes=settings.history_limit)
-    store = open_store(data.store, kinds, sealer, settings=SqliteSettings(maintenance=maintenance))
+    reader = ReaderSettings(code_revision=code_revision())
+    store = open_store(data.store, kinds, sealer, settings=SqliteSettings(reader=reader, maintenance=maintenance))
     try:
         data.check_keys(sealer)
         with _listening(settings) as listeners, _announced(data, settings, listeners):

@@ -25,7 +25,7 @@ def route(resource_type: ResourceType[Any], method: str, path: str) -> Any:
 
 @pytest.mark.parametrize("resource_type", TYPES, ids=lambda each: each.name)
 def test_paths_and_schema_types_are_those_of_the_routes(resource_type: ResourceType[Any]) -> None:
-    assert len(TYPES) == 7
+    assert len(TYPES) == 8
     listed = route(resource_type, "GET", resource_type.path)
     assert get_args(listed.response_type)[0] is resource_type.read_type
     if resource_type.create:

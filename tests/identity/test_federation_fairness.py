@@ -61,6 +61,19 @@ def test_m27_organizations_whose_requests_fill_their_slots_leave_the_logins_of_a
 
 
 @options(seeds=1)
+async def test_m27_many_organizations_that_collude_leave_slots_for_those_that_have_none(world: World) -> None:
+    servers = Servers(Provider(key=KEY))
+    fetch = Fetcher(servers)
+    requests = occupy(fetch, [f"{OTHER_ORG[:-2]}{number:02}" for number in range(20, 50)])
+    await world.clock.sleep(1)
+    assert sum(servers.open_for.values()) < 96
+    began = world.clock.monotonic()
+    assert (await ProviderClient(fetch=fetch, clock=world.clock).metadata(Issuer(IDP, ORG))).issuer == IDP
+    assert world.clock.monotonic() == began
+    await given_up(requests)
+
+
+@options(seeds=1)
 async def test_m27_the_wait_for_a_slot_is_part_of_the_time_of_a_request(world: World) -> None:
     servers = Servers(Provider(key=KEY))
     began = world.clock.monotonic()

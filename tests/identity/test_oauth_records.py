@@ -10,6 +10,7 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import BrowserLogin, BrowserLoginSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.kit.environment import provided_by
 from tests.kit.identity.oauth import OAuthEnvironment, answer, rejection, run_oauth
@@ -142,9 +143,12 @@ async def test_the_token_of_a_service_account_is_released_in_the_audit_of_its_or
     issued = await oauth.api.tokens.issue_for_account(account.name, organization)
     held = {"access_token": issued.hash, "token_id": issued.id, "expiry": issued.expires}
     spec = msgspec.structs.replace(account.spec, **held)
-    await oauth.store.update(msgspec.structs.replace(account, spec=spec))
+    metadata = msgspec.structs.replace(account.metadata, labels=dict(account.metadata.labels) | {NAME: "robot"})
+    await oauth.store.update(msgspec.structs.replace(account, metadata=metadata, spec=spec))
     token = issued.token.reveal()
     reply = await oauth.post("/oauth2/v2/revoke", {"token": token}, authorization=f"Bearer {token}")
     assert reply.status == 200
+    (entry,) = (await oauth.store.read("audit", f"organization/{organization}")).entries
+    assert msgspec.json.decode(entry.data, type=AuditRecord).actor.name == "robot"
     expected = [(account.name, "/oauth2/v2/revoke", "revocations", 200)]
     assert await told(oauth, f"organization/{organization}") == expected

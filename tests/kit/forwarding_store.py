@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, Store, View
+from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, Rendering, Store, View
 from remuda.store.logs import Log, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 
@@ -73,6 +73,13 @@ class Passing:
     async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:
         self.before_read()
         return await self.inner.list_views(kind, view, **selection)
+
+    async def list_renderings(self, kind: type[ResourceT], form: str, **selection: Any) -> Page[Rendering | ResourceT]:
+        self.before_read()
+        return await self.inner.list_renderings(kind, form, **selection)
+
+    def store_renderings(self, kind: type[Resource], form: str, renderings: Sequence[Rendering]) -> None:
+        self.inner.store_renderings(kind, form, renderings)
 
     async def list_names(self, kind: type[ResourceT], **selection: Any) -> Page[str]:
         self.before_read()

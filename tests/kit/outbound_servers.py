@@ -109,7 +109,9 @@ async def rejection_of(guarded: GuardedFetcher, url: str, *, total_s: float = 20
     return refused.value.reason, refused.value.is_temporary
 
 
-def certified(name: str, directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def certified(
+    name: str, directory: Path, *, ends: timedelta = timedelta(hours=1)
+) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return what a server of that name shows, and what a client that trusts it verifies with."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
@@ -119,8 +121,8 @@ def certified(name: str, directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContex
         issuer_name=subject,
         public_key=key.public_key(),
         serial_number=1,
-        not_valid_before=now - timedelta(hours=1),
-        not_valid_after=now + timedelta(hours=1),
+        not_valid_before=now - timedelta(hours=2),
+        not_valid_after=now + ends,
         extensions=[],
     ).add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     certificate, path = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM), directory / f"{name}.pem"

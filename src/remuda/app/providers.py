@@ -4,11 +4,12 @@ A simulated cloud has a file of its own: deleting the store leaves its servers i
 address of its own, so the process shows the console output of its servers, to clients that have a valid token.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -21,6 +22,7 @@ from remuda.http.routes import Call, Route, Table
 from remuda.http.schema import Nothing, Parameters
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound, Unavailable
+from remuda.outbound.addresses import SystemResolver
 from remuda.process import ProcessPorts
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import Provider
@@ -34,6 +36,9 @@ from remuda.region.ports import RegionConnector
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.service import api_ports
 from remuda.store.background import BackgroundTasks
+
+if TYPE_CHECKING:
+    from remuda.app.openstack import OpenStackRegions
 
 CONSOLES_PREFIX = "/simulated"
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
@@ -185,10 +190,16 @@ async def open_providers(
                 configured[region_id(region.name)] = cloud.provider
             elif region.spec.kubernetes is not None:
                 configured[region_id(region.name)] = _cluster(region, process.clock, stack)
-        connector = Connector(catalogues=catalogues)
+
+        async def openstack() -> "OpenStackRegions":
+            return await asyncio.to_thread(_openstack, process, settings)
 
         async def open_region(region: Region) -> OpenProvider:
+            if region.spec.provider == "openstack":
+                return await (await openstack()).open(region.spec)
             return await simulated.open_region(region)
+
+        connector = Connector(catalogues=catalogues, openstack=openstack)
 
         source = RegionProviders(
             configured, open_region, store=process.store, clock=process.clock, randomness=process.randomness
@@ -198,6 +209,18 @@ async def open_providers(
         stack.push_async_callback(tasks.stop)
         tasks.start("providers of regions", source.run)
         yield OpenProviders(source, simulated.consoles, connector)
+
+
+def _openstack(process: ProcessPorts, settings: RegionSettings) -> "OpenStackRegions":
+    from remuda.app.openstack import OpenStackRegions  # noqa: PLC0415  heavy, and most processes have no such region
+
+    return OpenStackRegions(
+        store=process.store,
+        clock=process.clock,
+        randomness=process.randomness,
+        resolve=SystemResolver(),
+        targets=settings.cloud_targets,
+    )
 
 
 def _cluster(region: ConfiguredRegion, clock: Clock, stack: AsyncExitStack) -> Provider:

@@ -44,7 +44,13 @@ USER_NOUNS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     ),
     "image": ("Manage images.", [f"image:{each}" for each in ("list", "show", "import_", "delete")]),
     "flavor": ("List flavors, the sizes of instances.", ("flavor:list", "flavor:show")),
-    "region": ("List regions.", ("region:list", "region:show")),
+    "region": (
+        "List and manage regions.",
+        (
+            *("region:list", "region:show"),
+            *(f"platform_region:{each}" for each in ("add", "check", "update", "disable", "enable", "remove")),
+        ),
+    ),
     "quota": ("Show and change quota.", ("quota:show", "quota:set", "quota:unset")),
     "audit": ("Export the audit log, and verify audit files.", ("audit:export", "audit:verify")),
 }

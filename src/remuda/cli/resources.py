@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remuda.compute.instances.schema import InstanceRead
     from remuda.region.authorities.schema import AuthorityRead
     from remuda.region.networks.schema import NetworkRead
+    from remuda.region.regions.schema import PlatformRegionRead
     from remuda.region.securitygroups.schema import RuleWire, SecurityGroupRead
     from remuda.resources.schema import FlavorRead, ImageRead, MetadataRead, RegionRead, StaticMetadataRead
 
@@ -139,7 +140,29 @@ REGION: "ResourceType[RegionRead]" = ResourceType(
     path="/api/v2/regions",
     read="remuda.resources.schema:RegionRead",
     columns={**_NAME, "TYPE": lambda region: region.spec.type, **_ID},
-    more={"CAPABILITIES": lambda region: _text(region.spec.features.capabilities)},
+    more={
+        "CAPABILITIES": lambda region: _text(region.spec.features.capabilities),
+        "DISABLED": lambda region: "yes" if region.spec.disabled else "",
+    },
+    is_in_projects=False,
+)
+PLATFORM_REGION: "ResourceType[PlatformRegionRead]" = ResourceType(
+    name="region",
+    service="region",
+    path="/api/v2/platform/regions",
+    read="remuda.region.regions.schema:PlatformRegionRead",
+    create="remuda.region.regions.schema:PlatformRegionWrite",
+    update="remuda.region.regions.schema:PlatformRegionWrite",
+    columns={**_STATUS, "TYPE": lambda region: region.spec.type, **_ID},
+    more={
+        "DISABLED": lambda region: _text(region.spec.disabled),
+        "ORGANIZATIONS": lambda region: _text(region.spec.organization_ids),
+        "ENDPOINT": lambda region: region.spec.openstack.endpoint if region.spec.openstack else "",
+        "DOMAIN": lambda region: region.spec.openstack.domain_id if region.spec.openstack else "",
+        "LIKE": lambda region: region.spec.simulated.catalogue if region.spec.simulated else "",
+        "CREATED": lambda region: _created(region.metadata),
+        **_METADATA,
+    },
     is_in_projects=False,
 )
 NETWORK: "ResourceType[NetworkRead]" = ResourceType(

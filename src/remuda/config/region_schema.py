@@ -126,6 +126,9 @@ class RegionConfig(Section):
         ),
     ] = timedelta(seconds=1)
     image_size_gib: Annotated[int, Description("Largest size of an imported image.", check_positive)] = 30
+    cloud_targets: Annotated[
+        tuple[str, ...], Description("Networks in which clouds may be, besides public and private ones.", check_network)
+    ] = ()
     image_targets: Annotated[
         tuple[str, ...], Description("Private networks from which images may be imported.", check_network)
     ] = ()

@@ -9,7 +9,6 @@ permission. Endpoints are prepared when the table is mounted. One of our errors 
 defect, responded to with 500 and logged under the trace id of the response.
 """
 
-import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from collections.abc import Collection as Many
 from dataclasses import dataclass, field
@@ -154,12 +153,6 @@ def _read_credentials(inbound: InboundRequest, ports: ApiPorts) -> RequestCreden
         clock=ports.clock,
         tls_certificate=certificate,
     )
-
-
-def _subject(inbound: InboundRequest) -> str:
-    """Return whose credentials a request has, before they are verified: a hash of them; empty without the header."""
-    sent = inbound.headers.get(b"authorization")
-    return hashlib.sha256(sent).hexdigest() if sent else ""
 
 
 def _authenticating(address: str) -> str:
@@ -346,7 +339,7 @@ class Api:
         if not failures.is_over(address) or await is_genuine():
             return
         limiter.refund(_authenticating(address))
-        await failures.admit(address, subject=_subject(inbound))
+        await failures.admit(address, subject=inbound.claimed_subject)
         limiter.take(_authenticating(address))
 
     def _without_endpoint(self, inbound: InboundRequest, methods: Many[str]) -> Response:
@@ -368,7 +361,7 @@ class Api:
             if is_of_client and failures.has_any:
                 address = self._address(inbound)
                 if failures.is_over(address) and not await authenticator.is_genuine(credentials):
-                    await failures.admit(address, subject=_subject(inbound))
+                    await failures.admit(address, subject=inbound.claimed_subject)
             principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
         except Unauthenticated:
             if is_of_client:

@@ -5,6 +5,9 @@ request the changes since that mark are applied: a changed object is checked and
 looked at. If the store does not know the changes any more, the list is read again. So a list is never older than the
 request for it. What a reader may see is part of the key: with other permissions it is another list.
 
+A list that must be read takes rendered objects from the store if it has them (`Store.list_renderings`), and has the
+store keep those that it rendered itself, for the next process.
+
 The ETag of a list names its contents in this process: they get another one whenever they change.
 """
 
@@ -16,12 +19,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from remuda.http.buffer_shares import SLICE_BYTES
-from remuda.http.responses import Collection, body_of
+from remuda.http.responses import Collection, StoredForm, body_of
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.randomness import Randomness
-from remuda.store.contract import Change, Mark, Page
-from remuda.store.objects import Resource
+from remuda.store.contract import Change, Mark, Page, Rendering
+from remuda.store.objects import NAME_LABEL, Resource
 
 MAX_ITEMS = 1_000
 """A longer list is not kept."""
@@ -173,14 +178,11 @@ class ListCache:
         return True
 
     async def _read(self, collection: Collection[Any, Any]) -> CachedList | LongList:
-        store, kind = collection.store, collection.kind
-        found = CachedList(store.recent_changes(kind).mark, self._new_etag())
+        found = CachedList(collection.store.recent_changes(collection.kind).mark, self._new_etag())
         first, after, read = LongList(found.mark.version, None), None, 0
+        items = _ItemReader(collection)
         while True:
-            page = await store.list(kind, **collection.listed, limit=_SLICE, after=after)
-            for resource in page.items:
-                if collection.visible is None or collection.visible(resource):
-                    _add(found, resource, collection)
+            page = await items.page(found, after)
             read, after = read + len(page.items), page.next
             if found.item_bytes <= SLICE_BYTES:
                 first = LongList(first.version, Page([*found.items], first.version, after))
@@ -208,6 +210,59 @@ class ListCache:
             self._weight -= self._lists.popitem(last=False)[1].weight
 
 
+class _ItemReader:
+    """Reads the items of a list: from stored renderings, as far as there are some, and otherwise from the objects."""
+
+    def __init__(self, collection: Collection[Any, Any]) -> None:
+        self._collection = collection
+        self._visible: dict[bytes, bool] = {}
+        """By labels, whether objects with these are visible: few differ."""
+
+    async def page(self, found: CachedList, after: str | None) -> Page[Any]:
+        """Read a page, and add its visible objects to a list."""
+        collection = self._collection
+        store, kind, form = collection.store, collection.kind, collection.stored_form
+        if form is None:
+            page: Page[Any] = await store.list(kind, **collection.listed, limit=_SLICE, after=after)
+        else:
+            page = await store.list_renderings(kind, form.name, **collection.listed, limit=_SLICE, after=after)
+        rendered: list[tuple[Resource, bytes]] = []
+        for item in page.items:
+            if isinstance(item, Rendering):
+                if form is not None and self._visibility(form, item.labels):
+                    found.append(item.name, item.body)
+            elif collection.visible is None or collection.visible(item):
+                _add(found, item, collection)
+                rendered.append((item, found.items[-1]))
+        _store(rendered, collection)
+        return page
+
+    def _visibility(self, form: StoredForm, labels: bytes) -> bool:
+        known = self._visible.get(labels)
+        if known is None:
+            known = self._visible[labels] = form.is_visible(msgspec.json.decode(labels))
+        return known
+
+
+def _store(rendered: Sequence[tuple[Resource, bytes]], collection: Collection[Any, Any]) -> None:
+    """Have the store keep what was rendered, as far as all readers see the same of it."""
+    form = collection.stored_form
+    if form is None:
+        return
+    kept = [
+        Rendering(resource.name, resource.version, _labels_of(resource), body)
+        for resource, body in rendered
+        if collection.is_same_for_all(resource)
+    ]
+    if kept:
+        collection.store.store_renderings(collection.kind, form.name, kept)
+
+
+def _labels_of(resource: Resource) -> bytes:
+    labels = resource.metadata.labels
+    return msgspec.json.encode({key: value for key, value in labels.items() if key != NAME_LABEL}, order="sorted")
+
+
 def _apply(found: CachedList, change: Change[Any], collection: Collection[Any, Any]) -> bool:
     """Apply a change to a list; return whether the list is another one now."""
     resource = change.resource
@@ -219,7 +274,7 @@ def _apply(found: CachedList, change: Change[Any], collection: Collection[Any, A
     if not is_listed:
         return found.remove(resource.name)
     found.secrets.discard(resource.name)
-    _render(found, resource, collection, found.put)
+    _store([(resource, _render(found, resource, collection, found.put))], collection)
     return True
 
 
@@ -229,11 +284,13 @@ def _add(found: CachedList, resource: Resource, collection: Collection[Any, Any]
 
 def _render(
     found: CachedList, resource: Resource, collection: Collection[Any, Any], put: Callable[[str, bytes], None]
-) -> None:
+) -> bytes:
     view = collection.view_of(resource)
-    put(resource.name, body_of(view, resource))
+    body = body_of(view, resource)
+    put(resource.name, body)
     if collection.has_secret and view.shows_secret(resource):  # type: ignore[attr-defined]  # it is guarded then
         found.secrets.add(resource.name)
+    return body
 
 
 def array(items: Sequence[bytes]) -> bytes:

@@ -126,6 +126,12 @@ class InboundRequest:
         chain: list[str] = extensions.get("tls", {}).get("client_cert_chain", [])
         return chain[0] if chain else None
 
+    @property
+    def claimed_subject(self) -> str:
+        """Hash of the credentials, which may be forged: who the request claims to be from; empty without the header."""
+        sent = self.headers.get(b"authorization")
+        return hashlib.sha256(sent).hexdigest() if sent else ""
+
     def client(self, proxies: ForwardingProxies) -> tuple[str, int] | None:
         """Return the client's address: the peer of the connection or, if that is a forwarding proxy, its client."""
         return client_of(self.observation.peer, self.headers, proxies)

@@ -169,6 +169,15 @@ class Redirect(msgspec.Struct, frozen=True):
     """Values of `Set-Cookie` headers."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredForm:
+    """The form of rendered objects in the store. Only objects that exist for callers are stored in it."""
+
+    name: str
+    is_visible: Callable[[Mapping[str, str]], bool]
+    """Returns whether the caller may see such an object with these labels, the display name left out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection(Generic[ResourceT, ResponseT]):
     """Stored objects to be listed, paged or watched. The query decides which, and all three see the same objects."""
@@ -189,6 +198,8 @@ class Collection(Generic[ResourceT, ResponseT]):
     selection: Hashable = None
     """Equal for collections that select the same objects for readers with the same permissions: then whole lists are
     kept for the next request (`list_cache`). None if `visible` depends on anything else."""
+    stored_form: StoredForm | None = None
+    """The form in which the store keeps rendered objects without guarded parts; None if it keeps none."""
     reader: Principal | None = None
     """The reader, if the view is guarded; without one, all objects are shown without their guarded parts."""
 
@@ -213,7 +224,7 @@ class Collection(Generic[ResourceT, ResponseT]):
         """Return the objects with exactly this name."""
         selection = None if self.selection is None else (self.selection, name)
         if NAME_LABEL in self.store.registry.of(self.kind).unindexed:
-            return replace(self, visible=self._name_filter(name), selection=selection)
+            return replace(self, visible=self._name_filter(name), selection=selection, stored_form=None)
         if not is_label_value(name):  # no object has it
             return replace(self, scopes=(), selection=selection)
         return replace(self, labels={**self.labels, NAME_LABEL: name}, selection=selection)
@@ -229,6 +240,12 @@ class Collection(Generic[ResourceT, ResponseT]):
     def view_of(self, resource: ResourceT) -> View[ResourceT]:
         """Return the view of an object for the reader."""
         return self.view.of(self.reader, resource) if isinstance(self.view, GuardedView) else self.view
+
+    def is_same_for_all(self, resource: ResourceT) -> bool:
+        """Return whether all readers see the same of an object, and nothing of it is secret."""
+        if isinstance(self.view, GuardedView):
+            return not self.view.hides_part_of(resource)
+        return not self.store.registry.of(self.kind).has_secrets
 
     @property
     def has_secret(self) -> bool:
@@ -298,6 +315,10 @@ class GuardedView(EtagView[ResourceT, ResponseT]):
         """Take as `hidden` the function that returns an object without its guarded part: the same if it has none."""
         super().__init__(lambda found: whole.read(hidden(found)), lambda found: whole.writable(hidden(found)))
         self._whole, self._is_shown = _WholeView(whole, hidden), is_shown
+
+    def hides_part_of(self, resource: ResourceT) -> bool:
+        """Return whether an object has a guarded part."""
+        return self._whole.shows_secret(resource)
 
     def of(self, reader: Principal | None, resource: ResourceT) -> EtagView[ResourceT, ResponseT]:
         """Return the view of an object for a reader."""

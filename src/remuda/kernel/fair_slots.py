@@ -13,11 +13,12 @@ class Displaced(Exception):  # noqa: N818  the name states what happened
 class FairSlots:
     """Slots for `count` concurrent uses; each key has at most its share of them.
 
-    A free slot goes to each of the waiting keys in order, to one use of each.
+    A free slot goes to each of the waiting keys in order, to one use of each. The last `reserved` slots are for keys
+    that have none, so that a few keys together cannot have all.
     """
 
-    def __init__(self, count: int, *, share: int) -> None:
-        self._free, self._share = count, share
+    def __init__(self, count: int, *, share: int, reserved: int = 0) -> None:
+        self._free, self._share, self._reserved = count, share, reserved
         self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
         """By key, the one that has waited longest first. The result is whether it has a slot."""
@@ -99,10 +100,13 @@ class FairSlots:
     def _has_share(self, key: str) -> bool:
         return self._running[key] < self._share
 
+    def _may_have_next(self, key: str) -> bool:
+        return not self._running[key] or (self._has_share(key) and self._free > self._reserved)
+
     def _grant(self) -> None:
         """Give the free slots to the keys that wait and have less than their share."""
         while self._free:
-            key = next(filter(self._has_share, self._waiting), None)
+            key = next(filter(self._may_have_next, self._waiting), None)
             if key is None:
                 return
             waiters = self._waiting.pop(key)

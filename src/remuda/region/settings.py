@@ -42,5 +42,7 @@ class RegionSettings:
     poll_busy: timedelta = timedelta(seconds=2)
     """Requeue delay for a resource that its provider is changing, if the provider sends no events."""
     image_size_gib: int = 30
+    cloud_targets: tuple[str, ...] = ()
+    """Networks in which clouds may be, besides the public Internet and the private networks of RFC 1918 and 4193."""
     image_targets: tuple[str, ...] = ()
     """Private networks from which images may be imported."""

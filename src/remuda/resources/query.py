@@ -79,21 +79,26 @@ class Filters:
             whole, single = list(each_once([*whole, *single.values()])), {}
         return _entries(ORGANIZATION, whole) + _entries(PROJECT, single) if len(whole) <= _MAX_SCOPES else None
 
-    def visible(
-        self, principal: Principal, permission: Permission, tags_of: Callable[[ResourceT], Sequence[Tag]]
-    ) -> Callable[[ResourceT], bool]:
-        """Return a predicate: whether an object matches and the caller may read it."""
+    def visible_labels(self, principal: Principal, permission: Permission) -> Callable[[Mapping[str, str]], bool]:
+        """Return a predicate: whether an object with these labels matches and the caller may read it."""
         several = {label: frozenset(values) for label, values in self.values.items() if len(values) > 1}
         allowed: dict[tuple[str, str], bool] = {}  # decided once for each project
 
-        def is_visible(resource: ResourceT) -> bool:
-            labels = resource.metadata.labels
+        def is_visible(labels: Mapping[str, str]) -> bool:
             project = labels[ORGANIZATION], labels[PROJECT]
             if project not in allowed:
                 allowed[project] = is_allowed_in_project(principal, permission, *project)
-            if not allowed[project]:
-                return False
-            if several and not all(labels.get(label) in values for label, values in several.items()):
+            return allowed[project] and all(labels.get(label) in values for label, values in several.items())
+
+        return is_visible
+
+    def visible(
+        self, has_visible_labels: Callable[[Mapping[str, str]], bool], tags_of: Callable[[ResourceT], Sequence[Tag]]
+    ) -> Callable[[ResourceT], bool]:
+        """Return a predicate: whether an object with such labels has the tags."""
+
+        def is_visible(resource: ResourceT) -> bool:
+            if not has_visible_labels(resource.metadata.labels):
                 return False
             return not self.tags or all(selector.matches(tags_of(resource)) for selector in self.tags)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from remuda.access.checks import require_in_organization, require_new_in_project
 from remuda.access.principal import Context, Permission, Verb
-from remuda.http.responses import Collection, EtagView
+from remuda.http.responses import Collection, EtagView, StoredForm
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.kernel.tags import Tag
 from remuda.operations.kinds import Operation
@@ -201,7 +201,8 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
         """Return the objects that match a query and that the caller may read."""
         permission = Permission(self.endpoint, "read")
         filters = filters_of(query, is_labelled=self.has_tag_labels)
-        is_match = filters.visible(context.principal, permission, _tags)
+        has_visible_labels = filters.visible_labels(context.principal, permission)
+        is_match = filters.visible(has_visible_labels, _tags)
         return Collection(
             store=self.store,
             kind=self.kind.type,
@@ -210,6 +211,7 @@ class ProjectResourceService(ResourceService[ResourceT, ReadT]):
             selection=(self.endpoint, query),
             labels=filters.labels(),
             scopes=filters.scopes(context.principal, permission),
+            stored_form=None if filters.tags else StoredForm(self.endpoint, has_visible_labels),
             visible=lambda found: self.is_shown(found) and is_match(found),
         )
 

@@ -85,6 +85,17 @@ class Page(Generic[ItemT]):
     """The token for the next page; None on the last one."""
 
 
+class Rendering(msgspec.Struct, frozen=True, gc=False):
+    """A rendered state of an object without secrets, as lists show it to all who may read the object."""
+
+    name: str
+    version: str
+    """The version of the object: with another one it is not returned any more."""
+    labels: bytes
+    """The labels as JSON, except the display name, so that many objects have the same."""
+    body: bytes
+
+
 class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """A change of one object."""
 
@@ -190,6 +201,17 @@ class Store(Protocol):
         self, kind: type[ResourceT], view: View[ResourceT], **options: Unpack[ListOptions]
     ) -> Page[bytes]:
         """Return the objects of `list`, rendered."""
+
+    async def list_renderings(
+        self, kind: type[ResourceT], form: str, **options: Unpack[ListOptions]
+    ) -> Page[Rendering | ResourceT]:
+        """Return the objects of `list`, each as its rendering in this form if one of its present state is stored."""
+
+    def store_renderings(self, kind: type[Resource], form: str, renderings: Sequence[Rendering]) -> None:
+        """Store renderings of present states later, at low priority, or never: they only save work after a start.
+
+        Nothing in a rendering may be a secret. Renderings by another revision of the code are not returned.
+        """
 
     async def list_names(self, kind: type[ResourceT], **options: Unpack[ListOptions]) -> Page[str]:
         """Return the names of the objects of `list`. No object is decoded, so an unreadable one is no obstacle."""

@@ -35,8 +35,10 @@ from remuda.resources.conventions import ORGANIZATION
 
 _MAX_BYTES = 256 * 1024
 _TIME_S = 10.0
-_CONCURRENCY = 64
+_CONCURRENCY = 96
 """Requests at the same time."""
+_RESERVED = 32
+"""Of these, those of organizations without another one: so many more must collude to keep others waiting."""
 _SHARE = 8
 """Requests of one organization, or to one server that an operator has configured, at the same time."""
 _BUSY = "too many requests of its organization wait for servers that respond slowly"
@@ -50,7 +52,7 @@ class Fetcher:
 
     def __init__(self, guarded: GuardedFetcher, *, time_s: float = _TIME_S, max_bytes: int = _MAX_BYTES) -> None:
         self._guarded, self._time_s, self._max_bytes = guarded, time_s, max_bytes
-        self._slots = FairSlots(_CONCURRENCY, share=_SHARE)
+        self._slots = FairSlots(_CONCURRENCY, share=_SHARE, reserved=_RESERVED)
 
     async def __call__(
         self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.identity.kinds.tokens import REVOCATION, SESSION, Session
-from remuda.identity.kinds.users import User
+from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.lookups import audited_organizations
 from remuda.identity.tokens.jwt import Claims
+from remuda.kernel.names import display_name
+from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -46,7 +48,9 @@ class TokenAudit:
         target = AuditTarget(type=REVOCATION.plural, id=claims.jti)
         if claims.uid:
             return await self._of_user(claims.uid, target, claims.cid, _OK)
-        return [self._record(claims.sub, target, "", _OK, claims.oid or None)]
+        account = await find(self.store, ServiceAccount, claims.sub) if claims.oid else None
+        name = "" if account is None else display_name(account.metadata.labels.get(NAME, ""))
+        return [self._record(claims.sub, target, "", _OK, claims.oid or None, name=name)]
 
     async def _of_user(self, name: str, target: AuditTarget, client: str, status: int) -> Sequence[Record]:
         user = await find(self.store, User, name)
@@ -55,10 +59,19 @@ class TokenAudit:
         organizations: Sequence[str | None] = await audited_organizations(self.store, user) or [None]
         return [self._record(user.spec.subject, target, client, status, each) for each in organizations]
 
-    def _record(self, subject: str, target: AuditTarget, client: str, status: int, organization: str | None) -> Record:
+    def _record(
+        self,
+        subject: str,
+        target: AuditTarget,
+        client: str,
+        status: int,
+        organization: str | None,
+        *,
+        name: str = "",
+    ) -> Record:
         return audit_record(
             component="identity",
-            actor=Actor(subject=subject, service=f"operator {self.operator}" if self.operator else None),
+            actor=Actor(subject=subject, service=f"operator {self.operator}" if self.operator else None, name=name),
             operation=self.operation,
             resource=target,
             status=status,

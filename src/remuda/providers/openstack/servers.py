@@ -47,6 +47,7 @@ _STATES: Mapping[str, CloudServerState] = {
 }
 _TASKS: Mapping[str, CloudServerState] = {
     "powering-off": "stopping",
+    "powering-on": "building",
     "deleting": "removing",
     "rebuilding": "rebuilding",
     "rebuild_block_device_mapping": "rebuilding",

@@ -121,6 +121,14 @@ def names_of(requested: schema.PlatformRegionSpec) -> AccountNames:
     return AccountNames(domain=found.domain_name, user=found.user_name, user_domain=found.user_domain_name)
 
 
+def domain_of(spec: RegionSpec) -> tuple[str, str] | None:
+    """Return the cloud and the domain that a region of OpenStack manages."""
+    found = spec.openstack
+    if spec.provider != "openstack" or found is None or found.service_account is None:
+        return None
+    return found.endpoint, found.service_account.domain_id
+
+
 def is_same_cloud(before: RegionSpec | None, after: RegionSpec) -> bool:
     """Return whether a spec changes nothing for which its cloud has to be asked."""
     return before is not None and (before.openstack, before.simulated) == (after.openstack, after.simulated)

@@ -12,7 +12,7 @@ from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context, Permission, Verb
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed
+from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed
 from remuda.region.catalogue.seed import contents, region_id
 from remuda.region.kinds.regions import REGION, Region, RegionSpec
 from remuda.region.ports import AccountNames, RegionConnector
@@ -92,7 +92,17 @@ class Regions(ResourceService[Region, schema.PlatformRegionRead]):
     ) -> RegionSpec:
         if rules.is_same_cloud(before, spec):
             return spec
-        return (await self.connector.check(region, spec, names)).spec
+        checked = (await self.connector.check(region, spec, names)).spec
+        await self._check_domain(region, checked)
+        return checked
+
+    async def _check_domain(self, region: str, spec: RegionSpec) -> None:
+        """Raise Invalid if another region has the domain: each would take the other's projects for orphans."""
+        domain = rules.domain_of(spec)
+        for other in (await self.store.list(Region)).items if domain else ():
+            if other.name != region and rules.domain_of(other.spec) == domain:
+                problem = f"is the domain of the region {other.metadata.labels[NAME]}"
+                raise Invalid("spec.openstack.domainName", problem, remedy="give each region a domain of its own")
 
     async def _get(self, context: Context, verb: Verb, region: str) -> Region:
         self._authorize(context, verb)

@@ -8,7 +8,7 @@ waits for an operator.
 """
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -390,6 +390,7 @@ def controllers(
             finalizer=CONTROLLER_FINALIZER,
             ports=ports,
             sources=(
+                Source(Server, when=_is_moving, keys=_if_moving, created=False),
                 Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
                 Source(Address, keys=indexed(store, Server, "without address", network_of), created=False),
                 Source(
@@ -401,6 +402,15 @@ def controllers(
             settings=settings,
         ),
     )
+
+
+def _is_moving(server: Server) -> bool:
+    """Return whether an action changes a server that was as desired: not every provider reports when it is done."""
+    return server.status.phase in {"Building", "Stopping"} and is_provisioned(server)
+
+
+def _if_moving(server: Server) -> Iterable[str]:
+    return (server.name,) if _is_moving(server) else ()
 
 
 def _is_ready_or_deleting(group: SecurityGroup) -> bool:

@@ -23,6 +23,7 @@ from remuda.store.contract import (
     Page,
     RecentChanges,
     Referrer,
+    Rendering,
     View,
     label_index,
 )
@@ -73,6 +74,8 @@ class ReaderSettings:
     bookmark_interval_s: float = 30.0
     ahead_timeout_s: float = 3.0
     """Time to wait for a version in the future."""
+    code_revision: str = ""
+    """The revision of the code that renders objects. Renderings are stored under it; without one, none are."""
     slice_objects: int = 100
     """Objects of a long list that are read before other tasks run."""
 
@@ -233,6 +236,22 @@ class Reader:
             self._load_all(kind, number, missing)
         found = self._cache.rendered(self.names.kind(kind), names, view)
         return [known or self.view(kind, name, view) for name, known in zip(names, found, strict=True)]
+
+    def renderings(self, kind: Kind[ResourceT], names: Sequence[str], form: str) -> Sequence[Rendering | ResourceT]:
+        """Return the stored renderings of present states, and the objects that have none."""
+        if not self.settings.code_revision:
+            return self.get_all(kind, names)
+        rows = self.tables.renderings(self.names.kind(kind), names, form=self.stored_form(form))
+        stored = {row[0]: Rendering(row[0], str(row[1]), row[2], row[3]) for row in rows}
+        if len(stored) == len(names):
+            return [stored[name] for name in names]
+        missing = [name for name in names if name not in stored]
+        objects = dict(zip(missing, self.get_all(kind, missing), strict=True))
+        return [stored.get(name) or objects[name] for name in names]
+
+    def stored_form(self, form: str) -> str:
+        """Return the form of renderings with the revision of the code."""
+        return f"{self.settings.code_revision} {form}"
 
     def decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
         return self._codecs[kind.type].decode(document, name)  # type: ignore[no-any-return]  # codecs are by type

@@ -24,12 +24,13 @@ from remuda.store.contract import (
     Page,
     RecentChanges,
     Referrer,
+    Rendering,
     View,
     label_index,
 )
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import DEFAULT_RETENTION, Retention
-from remuda.store.objects import ResourceT, at_version
+from remuda.store.objects import Resource, ResourceT, at_version
 from remuda.store.readside.change_feed import CommittedChange, found_under
 from remuda.store.readside.history import DEFAULT_HISTORY_BYTES
 from remuda.store.readside.reader import Reader
@@ -184,6 +185,16 @@ class Reads:
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(of, lambda names: reader.views(of, names, view), **options)
+
+    async def list_renderings(
+        self, kind: type[ResourceT], form: str, **options: Unpack[ListOptions]
+    ) -> Page[Rendering | ResourceT]:
+        of, reader = self.registry.of(kind), self._reader
+        with reader.storage:
+            return await reader.page(of, lambda names: reader.renderings(of, names, form), **options)
+
+    def store_renderings(self, kind: type[Resource], form: str, renderings: Sequence[Rendering]) -> None:
+        """Store none: a backend overrides it if its tables outlive the process."""
 
     def change_counter(self, dependencies: Iterable[Dependency] | None = None) -> int:
         return self._reader.change_counter(dependencies)

@@ -101,6 +101,20 @@ CREATE INDEX logs_by_time ON logs (stream, time);
 INSERT INTO horizon (id, version, floor) VALUES (1, 0, 0);
 """
 
+_DERIVED = """
+CREATE TABLE IF NOT EXISTS renderings (
+    kind INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    form TEXT NOT NULL,
+    labels BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+"""
+"""Tables that can be emptied at any time. A program that does not know them leaves them as they are, so they belong to
+no format: what is in them counts only together with a version of an object and the revision of the code."""
+
 TABLES: tuple[str, ...] = ("kinds", "indexes", "objects", "entries", "revisions", "horizon", "logs")
 """The tables of every store, whatever its format."""
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
@@ -115,8 +129,10 @@ def migrate(connection: apsw.Connection, migrations: tuple[str, ...] = MIGRATION
     """Upgrade the file to the newest format, all steps in one transaction."""
     found, newest = connection.pragma("user_version"), newest_format(migrations)
     if found == newest:
+        connection.execute(_DERIVED)
         return
     with connection:
+        connection.execute(_DERIVED)
         for script in migrations[len(migrations) - (newest - found) if found else 0 :]:
             connection.execute(script)
         connection.pragma("application_id", APPLICATION_ID)

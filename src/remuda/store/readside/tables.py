@@ -160,6 +160,26 @@ class Tables:
 
     def remove(self, kind: int, name: str) -> None:
         self._run("DELETE FROM objects WHERE kind = ? AND name = ?", kind, name)
+        self._run("DELETE FROM renderings WHERE kind = ? AND name = ?", kind, name)
+
+    def renderings(self, kind: int, names: Sequence[str], *, form: str) -> Sequence[tuple[str, int, bytes, bytes]]:
+        """Return name, version, labels and body of the renderings of present states, in any order."""
+        return self._run(
+            "SELECT r.name, r.version, r.labels, r.body FROM renderings r"
+            " JOIN objects o ON o.kind = r.kind AND o.name = r.name AND o.version = r.version"
+            " WHERE r.kind = ? AND r.name IN (SELECT value FROM json_each(?)) AND r.form = ?",
+            kind,
+            msgspec.json.encode(names).decode(),
+            form,
+        )
+
+    def put_renderings(self, kind: int, renderings: Iterable[tuple[str, int, bytes, bytes]], *, form: str) -> None:
+        """Store those that are of present states, each in place of the object's earlier one."""
+        self._run.each(
+            "INSERT OR REPLACE INTO renderings (kind, name, version, form, labels, body)"
+            " SELECT kind, name, version, ?4, ?5, ?6 FROM objects WHERE kind = ?1 AND name = ?2 AND version = ?3",
+            [(kind, name, version, form, labels, body) for name, version, labels, body in renderings],
+        )
 
     def forget_revision(self, version: int) -> None:
         """Remove a superseded revision that no watch can read any more."""

@@ -14,7 +14,7 @@ from typing import Any
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.randomness import Randomness
 from remuda.store.codec import Codec
-from remuda.store.contract import Referrer, label_index
+from remuda.store.contract import Referrer, Rendering, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT, at_version
@@ -227,6 +227,12 @@ class Batch:
         else:
             key = next(iter(self._after_cascades))
             self._after_cascades.pop(key)(self)
+
+    def put_rendering(self, kind: int, form: str, rendering: Rendering) -> None:
+        """Store the rendering of an object, if that is still its state."""
+        row = rendering.name, int(rendering.version), rendering.labels, rendering.body
+        self._side.tables.put_renderings(kind, [row], form=form)
+        self.is_dirty = True
 
     def publish(self) -> None:
         """Publish the batch to readers and watchers: it is durable."""

@@ -18,6 +18,7 @@ from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
 from remuda.store.codec import Codec, codecs
+from remuda.store.contract import Rendering
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import LogPage, Record, StreamEntry, StreamPage
 from remuda.store.objects import Resource, ResourceT
@@ -33,6 +34,7 @@ from remuda.store.sqlite.executor import Executor, ThreadExecutor, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
 from remuda.store.sqlite.log_tables import LogTables
 from remuda.store.sqlite.maintenance import Integrity, Maintenance, check_integrity, measure_history
+from remuda.store.sqlite.renderings import RenderingWriter
 from remuda.store.sqlite.writer import Writer
 from remuda.store.validation import check_resource
 
@@ -94,6 +96,9 @@ class SqliteStore(Reads):
         self.maintenance = Maintenance(side, self._writer, clock=ports.clock, settings=settings.maintenance)
         self._is_closed = False
         self._tasks = BackgroundTasks(ports.clock)
+        self._renderings = RenderingWriter(self._writer, ports.clock)
+        if settings.reader.code_revision:
+            self._tasks.start("renderings", self._renderings.run)
         self._tasks.start("bookmarks", lambda: send_bookmarks(side.reader, ports.clock))
         self._tasks.start("maintenance", self.maintenance.run)
         self._tasks.start("history", lambda: measure_history(file, self._background, side, self._writer, ports.clock))
@@ -143,6 +148,11 @@ class SqliteStore(Reads):
         )
         return outcome()
 
+    def store_renderings(self, kind: type[Resource], form: str, renderings: Sequence[Rendering]) -> None:
+        if self._reader.settings.code_revision:
+            number = self._reader.names.kind(self.registry.of(kind))
+            self._renderings.add(number, self._reader.stored_form(form), renderings)
+
     async def append(self, records: Sequence[Record]) -> None:
         await self._writer.submit(lambda batch: batch.log(records))
 
@@ -178,6 +188,7 @@ class SqliteStore(Reads):
             return
         self._is_closed = True
         await self._tasks.stop()
+        await self._renderings.flush()
         await self._writer.close()
         self._reader.close()
         for executor in (self._commits, self._background):

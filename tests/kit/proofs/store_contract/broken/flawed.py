@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import random_id
-from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, View
+from remuda.store.contract import Dependency, Event, Mark, Page, RecentChanges, Referrer, Rendering, View
 from remuda.store.lifecycle import new_resource, with_desired, with_finalizers
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
@@ -42,6 +42,12 @@ class Flawed:
 
     async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:
         return await self.sound.list_views(kind, view, **selection)
+
+    async def list_renderings(self, kind: type[ResourceT], form: str, **selection: Any) -> Page[Rendering | ResourceT]:
+        return await self.sound.list_renderings(kind, form, **selection)
+
+    def store_renderings(self, kind: type[Resource], form: str, renderings: Sequence[Rendering]) -> None:
+        self.sound.store_renderings(kind, form, renderings)
 
     async def list_names(self, kind: type[ResourceT], **selection: Any) -> Page[str]:
         return await self.sound.list_names(kind, **selection)
