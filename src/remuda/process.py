@@ -31,7 +31,7 @@ from prometheus_client import CollectorRegistry
 from remuda.code_revision import code_revision
 from remuda.datadir import DataDirectory
 from remuda.http.asgi import ASGIApp
-from remuda.http.buffer_shares import BufferShares
+from remuda.http.buffer_shares import DEFAULT_BYTES, BufferShares
 from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
 from remuda.http.proxies import ForwardingProxies
@@ -103,6 +103,8 @@ class Settings:
     client_crl_file: Path | None = None
     """File of their revocation lists, which are replaced when it changes."""
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    buffered_bytes: int = DEFAULT_BYTES
+    """Largest memory for requests in progress and responses that are not read."""
     watches: int = 5_000
     """Largest number of open watches."""
     history_limit: int = DEFAULT_HISTORY_BYTES
@@ -188,7 +190,7 @@ async def run(
 ) -> None:
     """Run until a signal. `announce` is called with the address as soon as the process accepts requests."""
     with contextlib.closing(LineWriter(_STDERR, encode=settings.log.encode)) as sink:
-        log_to(sink, settings.log)
+        log_to(sink, settings.log, SystemClock())
         with _signals() as stop:
             async with _opened(settings, kinds) as (ports, listeners), services(ports) as running:
                 await _serve(ports, settings, running, listeners, sink, announce, stop)
@@ -350,6 +352,7 @@ async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Pr
                     metrics=metrics,
                     watch_slots=WatchSlots(settings.watches, metrics=metrics),
                     request_slots=RequestSlots(settings.connection_limits.connections),
+                    buffer_shares=BufferShares(settings.buffered_bytes),
                     record_budget=RecordBudget(clock, settings.record_limit),
                     closing=asyncio.Event(),
                     address=listeners.clients.address,

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
-from remuda.http.server.http1 import PART, FlowControl, RequestCycle, header_lines
+from remuda.http.server.http1 import COPIED, PART, FlowControl, RequestCycle, header_lines
 
 DATE = b"date: now\r\n"
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -156,6 +156,13 @@ async def test_m27_a_long_body_is_written_in_parts_as_its_client_reads_and_never
         wire.flow.resume_writing()
     assert body in wire.written
     assert len(wire.written) - sum(map(len, wire.shared)) < 300
+
+
+async def test_m27_a_body_that_fits_one_part_is_not_copied_either() -> None:
+    body, wire = bytes(COPIED + 1), Wire()
+    await cycle_on(wire).run(answering(body, headers=length(len(body))))
+    assert [each.obj for each in wire.shared] == [body]
+    assert wire.shared[0].obj is body
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_long_body_ends_it() -> None:

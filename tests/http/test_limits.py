@@ -7,6 +7,7 @@ from remuda.http.asgi import ClientDisconnect, Message, Receive
 from remuda.http.request import read_body
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
+from remuda.kernel.time_limits import TimeLimits
 
 LEFT: Message = {"type": "http.disconnect"}
 
@@ -28,7 +29,7 @@ class Sender:
 
 
 async def read(receive: Receive, *, headers: Sequence[Header] = (), limit: int = 10, timeout_s: float = 5) -> bytes:
-    return await read_body(receive, headers, limit=limit, timeout_s=timeout_s)
+    return await read_body(receive, headers, limit=limit, limits=TimeLimits(timeout_s))
 
 
 async def test_a_body_is_built_from_its_parts() -> None:

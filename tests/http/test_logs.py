@@ -13,12 +13,13 @@ from remuda.http.server.log import LogSettings, text_line
 SCRIPT = """
 import logging, structlog, sys
 from remuda.http.server.log import LogSettings, log_to
+from remuda.kernel.clock import SystemClock
 
 class Out:
     def write(self, line):
         print(line.decode())
 
-log_to(Out(), LogSettings(format=sys.argv[1], level=sys.argv[2]))
+log_to(Out(), LogSettings(format=sys.argv[1], level=sys.argv[2]), SystemClock())
 structlog.contextvars.bind_contextvars(reconcile_id="7")
 structlog.get_logger().info("ours", number=1, odd=object)
 logging.getLogger("library").warning("theirs %d", 2)

@@ -6,15 +6,16 @@ import pytest
 
 from remuda.http.time_limit import run_with_timeout
 from remuda.kernel.errors import TimedOut
+from remuda.kernel.time_limits import TimeLimits
 
 
 async def test_work_that_does_not_wait_sets_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asyncio, "timeout", None)
+    monkeypatch.setattr(TimeLimits, "begin", None)
 
     async def work() -> int:
         return 7
 
-    assert await run_with_timeout(0, work()) == 7
+    assert await run_with_timeout(TimeLimits(0), work()) == 7
 
 
 async def test_work_that_waits_goes_on_where_it_was() -> None:
@@ -26,7 +27,7 @@ async def test_work_that_waits_goes_on_where_it_was() -> None:
             passed.append(asyncio.current_task())
         return "done"
 
-    assert await run_with_timeout(5, work()) == "done"
+    assert await run_with_timeout(TimeLimits(5), work()) == "done"
     assert passed == [asyncio.current_task()] * 3
 
 
@@ -38,7 +39,7 @@ async def test_what_work_raises_is_raised(waits: bool) -> None:  # noqa: FBT001 
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        await run_with_timeout(5, work())
+        await run_with_timeout(TimeLimits(5), work())
 
 
 async def test_late_work_is_cancelled_and_may_tidy_up() -> None:
@@ -52,7 +53,7 @@ async def test_late_work_is_cancelled_and_may_tidy_up() -> None:
             tidied.append(True)
 
     with pytest.raises(TimedOut):
-        await run_with_timeout(0.01, work())
+        await run_with_timeout(TimeLimits(0.01), work())
     assert tidied
 
 
@@ -62,7 +63,7 @@ async def test_a_timeout_of_the_works_own_is_not_taken_for_ours() -> None:
             await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
-        await run_with_timeout(5, work())
+        await run_with_timeout(TimeLimits(5), work())
 
 
 async def test_a_caller_that_is_cancelled_cancels_the_work() -> None:
@@ -75,7 +76,7 @@ async def test_a_caller_that_is_cancelled_cancels_the_work() -> None:
             heard.set()
             raise
 
-    calling = asyncio.create_task(run_with_timeout(5, work()))
+    calling = asyncio.create_task(run_with_timeout(TimeLimits(5), work()))
     await asyncio.sleep(0)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):

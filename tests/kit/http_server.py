@@ -23,6 +23,7 @@ from remuda.http.server.tls import ServerTls
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.time_limits import TimeLimits
 
 LOCAL = ListenAddress("127.0.0.1", 0)
 BODY_LIMIT = 64 * 1024
@@ -78,7 +79,7 @@ class TinyApp:
     async def echo(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = observation_of(scope)
         try:
-            answer = Response(200, await read_body(receive, scope["headers"], limit=BODY_LIMIT, timeout_s=5))
+            answer = Response(200, await read_body(receive, scope["headers"], limit=BODY_LIMIT, limits=TimeLimits(5)))
         except RemudaError as error:
             seen.error_code = error.code
             answer = error_response(error, trace_id=seen.trace_id)

@@ -9,7 +9,10 @@ from remuda.reconcile.controller import Controller, Reconcile
 from remuda.reconcile.ports import ControllerSettings
 from remuda.reconcile.queue import Queue, Rank
 from remuda.reconcile.results import Done, ReconcileContext, Result
+from remuda.store.contract import Store
+from remuda.store.objects import ResourceT
 from tests.kit.environment import options, provided_by
+from tests.kit.forwarding_store import Passing
 from tests.kit.sample_farm.controller import Animal, Farm, animal
 from tests.kit.sample_farm.driver import in_simulation
 from tests.kit.sample_farm.queue import key_of, simulated
@@ -116,6 +119,38 @@ async def test_what_is_due_in_no_group_comes_in_the_order_of_its_rank(world: Wor
     queue.add("a2", "requeue", Rank.ROUTINE)
     queue.add("b2", "resync", Rank.RESYNC)
     assert [await key_of(queue.take()) for _ in range(4)] == ["b1", "a2", "a1", "b2"]
+
+
+class _CountingStore(Passing):
+    """A store that notes which objects are read."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.looked_up: list[str] = []
+
+    async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
+        self.looked_up.append(name)
+        return await super().get(kind, name)
+
+
+@options(seeds=2)
+async def test_the_group_of_a_changed_object_is_not_looked_up(sample: Farm) -> None:
+    store, reconciled = _CountingStore(sample.store), []
+
+    async def reconcile(key: str, _: ReconcileContext) -> Result:
+        reconciled.append(key)
+        return Done()
+
+    ports = replace(sample.ports(store=store), group_label=LABEL)
+    driver = Controller("t", reconcile, kind=Animal, ports=ports)
+    await driver.start()
+    await sample.world.clock.sleep(5)
+    for number in range(3):
+        await sample.store.create(animal(f"a{number}", labels={LABEL: "ann"}))
+    await sample.world.clock.sleep(5)
+    await driver.stop()
+    assert sorted(reconciled) == ["a0", "a1", "a2"]
+    assert store.looked_up == []
 
 
 @options(seeds=10)

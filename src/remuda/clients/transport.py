@@ -19,10 +19,11 @@ import msgspec
 from remuda.access.principal import Context
 from remuda.clients.watch import LocalWatch, RemoteWatch, WatchMessage, item_reader
 from remuda.http.invocation import service_for
-from remuda.http.responses import Collection, Rendered, Viewed
+from remuda.http.responses import Collection, EtagView, Rendered, Viewed
 from remuda.http.routes import AnyRoute, Table
 from remuda.http.signatures import arguments_of
 from remuda.kernel.clock import Clock, yield_to_loop
+from remuda.kernel.memo import IdentityMemo
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import hide
 from remuda.store.objects import Resource
@@ -37,6 +38,7 @@ _WATCH, _LIST = "watch_", "list_"
 _SINCE = "since"
 """The argument of a list-watch: the cursor after which it begins."""
 _PAGE = 25
+_MAX_SCHEMAS = 100
 
 
 def local(api: type[ApiT], table: Table, services: object, *, watch: LocalWatch) -> ApiT:
@@ -120,15 +122,29 @@ def _local_method(name: str, method: Method, route: AnyRoute, services: object, 
     return _without_result(call) if _returned(method) is NoneType else _with_result(call, route)
 
 
+class _Schemas:
+    """Schemas of the objects that one route has returned lately: most callers read the same few."""
+
+    def __init__(self) -> None:
+        self._of_view: dict[EtagView[Any, Any], IdentityMemo[Any, Any]] = {}
+
+    def read(self, view: EtagView[Any, Any], found: Resource) -> Any:
+        """Return the schema of an object, converted once while the object is the same."""
+        known = self._of_view.get(view)
+        if known is None:
+            known = self._of_view[view] = IdentityMemo(view.read, limit=_MAX_SCHEMAS)
+        return known(found)
+
+
 def _with_result(call: Method, route: AnyRoute) -> Method:
-    view, decode = route.view, _decoder(route)
+    view, decode, schemas = route.view, _decoder(route), _Schemas()
 
     async def invoke(*arguments: Any, **keywords: Any) -> Any:
         result = await call(*arguments, **keywords)
         match result:
             case Resource() if view is not None:
                 context: Context = arguments[0] if arguments else keywords["context"]
-                return view.of(context.principal, result).read(result)
+                return schemas.read(view.of(context.principal, result), result)
             case Viewed():
                 return result.schema()
             case Rendered():

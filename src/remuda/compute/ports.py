@@ -55,7 +55,7 @@ class RegionClient:
 
     async def find_network(self, network: str) -> NetworkRead | None:
         try:
-            return await self.api.get_network(await self.caller.as_service(), network)
+            return await self.api.get_network(await self.caller.reading(), network)
         except (NotFound, Malformed):  # a damaged label may hold something that is no id
             return None
 
@@ -66,7 +66,7 @@ class RegionClient:
 
     async def list_servers(self, instance: str, payer: ProjectRef) -> list[ServerRead]:
         """Return the servers that are tagged with an instance, by one index lookup."""
-        context = await self.caller.as_service(payer.organization, payer.project)
+        context = await self.caller.reading(payer.organization, payer.project)
         query = NetworkedQuery(tag=(f"{INSTANCE_TAG}={instance}",))
         return [each async for each in self.api.list_servers(context, query)]
 

@@ -64,6 +64,7 @@ from remuda.kernel.errors import (
 )
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
+from remuda.kernel.time_limits import TimeLimits
 from remuda.store.logs import Log
 from remuda.version import release
 
@@ -161,18 +162,34 @@ def _authenticating(address: str) -> str:
 
 
 async def collection_response(
-    inbound: InboundRequest, context: Context, collection: Collection[Any, Any], ports: ApiPorts, lists: ListCache
+    inbound: InboundRequest,
+    context: Context,
+    collection: Collection[Any, Any],
+    ports: ApiPorts,
+    lists: ListCache,
+    limits: TimeLimits,
 ) -> Response:
     """Return a collection as its query asks: a list, a page, or a stream of changes."""
-    last_event_id = read_header(inbound.headers, "Last-Event-ID")
+    last_event_id, principal = read_header(inbound.headers, "Last-Event-ID"), context.principal
     if isinstance(inbound.query, NamedListQuery) and inbound.query.name is not None:
         collection = collection.named(inbound.query.name)
     if inbound.query.watch:
-        response = await _watch(inbound, context.principal, collection, last_event_id, ports)
-    else:
-        response = await run_with_timeout(
-            ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports, lists)
+
+        async def renew() -> Principal:
+            if inbound.credentials is None:
+                return ANONYMOUS
+            return await run_with_timeout(limits, ports.authenticator.authenticate(_credentials(inbound, ports)))
+
+        response = await watch_response(
+            collection,
+            last_event_id=last_event_id,
+            principal=principal,
+            address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
+            renew=renew,
+            ports=ports.watch,
         )
+    else:
+        response = await run_with_timeout(limits, _list(inbound, principal, collection, ports, lists))
         if any(name == b"cache-control" for name, _ in response.headers):
             return response
     return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
@@ -190,29 +207,6 @@ async def _list(
         query_string=inbound.scope["query_string"].decode("latin-1"),
         lists=lists,
         if_none_match=inbound.headers.get(b"if-none-match"),
-    )
-
-
-async def _watch(
-    inbound: InboundRequest,
-    principal: Principal,
-    collection: Collection[Any, Any],
-    last_event_id: str | None,
-    ports: ApiPorts,
-) -> Response:
-    async def renew() -> Principal:
-        if inbound.credentials is None:
-            return ANONYMOUS
-        authentication = ports.authenticator.authenticate(_credentials(inbound, ports))
-        return await run_with_timeout(ports.settings.time_limit_s, authentication)
-
-    return await watch_response(
-        collection,
-        last_event_id=last_event_id,
-        principal=principal,
-        address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
-        renew=renew,
-        ports=ports.watch,
     )
 
 
@@ -244,6 +238,8 @@ class Api:
         self._component = Component(name=table.service, version=release())
         self._title = table.title
         self._ports, self._settings = ports, ports.settings
+        self._limits = TimeLimits(ports.settings.time_limit_s)
+        self._body_limits = TimeLimits(ports.settings.body_timeout_s)
         self._lists = ListCache(ports.randomness)
         self._tree = PathTrie(
             (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
@@ -362,7 +358,7 @@ class Api:
                 address = self._address(inbound)
                 if failures.is_over(address) and not await authenticator.is_genuine(credentials):
                     await failures.admit(address, subject=inbound.claimed_subject)
-            principal = await run_with_timeout(self._settings.time_limit_s, authenticator.authenticate(credentials))
+            principal = await run_with_timeout(self._limits, authenticator.authenticate(credentials))
         except Unauthenticated:
             if is_of_client:
                 inbound.extra_headers += failures.count(self._address(inbound))
@@ -415,7 +411,7 @@ class Api:
             sent = inbound.scope["headers"]
             limit = min(settings.body_limit, _PUBLIC_BODY_LIMIT) if endpoint.is_public else settings.body_limit
             count = partial(inbound.count_bytes, self._ports.buffers, settings.forwarding)
-            raw = await read_body(inbound.receive, sent, limit=limit, timeout_s=settings.body_timeout_s, count=count)
+            raw = await read_body(inbound.receive, sent, limit=limit, limits=self._body_limits, count=count)
         body = endpoint.read_body(raw, inbound.headers)
         audit.note_body(endpoint.named_in(body))
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
@@ -461,9 +457,9 @@ class Api:
         )
         if endpoint.is_genuine is not None:
             await self._admit(inbound, partial(endpoint.is_genuine, call))
-        result = await run_with_timeout(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
+        result = await run_with_timeout(self._limits, (invoke or endpoint.invoke)(call))
         if isinstance(result, Collection):
-            response = await collection_response(inbound, context, result, self._ports, self._lists)
+            response = await collection_response(inbound, context, result, self._ports, self._lists, self._limits)
         else:
             response = endpoint.render(endpoint.filtered(result, inbound.query))
         if endpoint.is_read and not (isinstance(response.body, bytes) and len(response.body) <= UNCOUNTED):

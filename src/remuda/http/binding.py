@@ -133,7 +133,12 @@ def _of_struct(kind: type[msgspec.Struct]) -> IdNormalizer | None:
     def change_struct(value: Any) -> Any:
         if not isinstance(value, kind):
             return value  # another alternative of a union
-        changes = {name: new for name, change in fields if (new := change(old := getattr(value, name))) is not old}
+        changes = {}
+        for name, change in fields:
+            old = getattr(value, name)
+            new = change(old)
+            if new is not old:
+                changes[name] = new
         return msgspec.structs.replace(value, **changes) if changes else value
 
     return change_struct if fields else None

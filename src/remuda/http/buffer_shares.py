@@ -14,7 +14,7 @@ UNCOUNTED = 4 * 1024
 """Bytes up to which a head, a body or a response is not counted."""
 SLICE_BYTES = 64 * 1024
 """Bytes of rendered objects that a slow reader of a list in parts may occupy."""
-_LIMIT = 128 << 20
+DEFAULT_BYTES = 128 << 20
 _RETRY_AFTER_S = 5
 
 
@@ -41,7 +41,7 @@ class NoFreeBuffer(Unavailable):
 class BufferShares:
     """The shares of a process."""
 
-    def __init__(self, limit: int = _LIMIT) -> None:
+    def __init__(self, limit: int = DEFAULT_BYTES) -> None:
         self._limit = limit
         self.total = 0
         """Number of bytes that are counted."""

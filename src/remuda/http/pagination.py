@@ -167,6 +167,8 @@ _WHOLE_BYTES = 1 << 20
 """A list of at most so many objects and bytes is one body."""
 _PART_BYTES = 32 << 10
 """A longer list is sent in parts of this length."""
+_FIRST_SLICE = 10
+"""Objects in the first slice, whose size is not known."""
 _READS_PER_ITEM = 10
 """Number of objects that a page may read for each that it may return."""
 
@@ -273,7 +275,7 @@ class SliceReader:
     def __init__(self, collection: Collection[Any, Any], *, most: int, slice_bytes: int) -> None:
         """Read at most `most` objects at once."""
         self._collection, self._most, self._slice_bytes = collection, most, slice_bytes
-        self._limit = most
+        self._limit = min(_FIRST_SLICE, most)
 
     async def read(self, after: str | None = None) -> Page[bytes]:
         """Return the next slice: again with fewer objects if they are large."""
@@ -283,7 +285,7 @@ class SliceReader:
             if size <= self._slice_bytes or self._limit == 1:
                 break
             self._limit = max(1, self._limit // 4)
-        if size < self._slice_bytes // 4:
+        if 2 * size <= self._slice_bytes:
             self._limit = min(2 * self._limit, self._most)
         return page
 

@@ -5,7 +5,6 @@ A body whose announced length exceeds the limit is rejected before any of it is 
 exceeds the limit: memory holds no more than the limit and one network read.
 """
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +20,9 @@ from remuda.http.errors import RejectedRequest, reject
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import client_network
 from remuda.http.responses import Header, Response
-from remuda.kernel.errors import Malformed, TooLarge, TooSlow
+from remuda.http.time_limit import run_with_timeout
+from remuda.kernel.errors import Malformed, TimedOut, TooLarge, TooSlow
+from remuda.kernel.time_limits import TimeLimits
 
 
 class Observation:
@@ -235,7 +236,7 @@ async def read_body(
     headers: Iterable[Header],
     *,
     limit: int,
-    timeout_s: float,
+    limits: TimeLimits,
     count: Callable[[int], None] = lambda _: None,
 ) -> bytes:
     """Return the whole body. `count` is called with the length of each part, except the first ones of a small body.
@@ -246,10 +247,9 @@ async def read_body(
     if _announced(headers) > limit:
         raise TooLarge("body", limit)
     try:
-        async with asyncio.timeout(timeout_s):
-            return await _read(receive, limit, count)
-    except TimeoutError:
-        raise TooSlow(timeout_s) from None
+        return await run_with_timeout(limits, _read(receive, limit, count))
+    except TimedOut:
+        raise TooSlow(limits.seconds) from None
 
 
 async def _read(receive: Receive, limit: int, count: Callable[[int], None]) -> bytes:

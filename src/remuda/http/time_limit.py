@@ -1,28 +1,28 @@
 """Time limit of the work for one request."""
 
-import asyncio
 import types
 from collections.abc import Coroutine, Generator
 from typing import Any, TypeVar
 
 from remuda.kernel.errors import TimedOut
+from remuda.kernel.time_limits import TimeLimits
 
 T = TypeVar("T")
 
 
-async def run_with_timeout(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work, or cancel it and raise TimedOut. Only work that waits costs a timer."""
+async def run_with_timeout(limits: TimeLimits, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of the work, or cancel it and raise TimedOut. Only work that waits is limited."""
     try:
         waits_for = work.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]  # what a coroutine returns
-    timeout = asyncio.timeout(limit_s)
+    limit = limits.begin()
     try:
-        async with timeout:
+        with limit:
             return await _resumed(work, waits_for)
     except TimeoutError:
-        if timeout.expired():
-            raise TimedOut(limit_s) from None
+        if limit.is_expired:
+            raise TimedOut(limits.seconds) from None
         raise
 
 

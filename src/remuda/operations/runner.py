@@ -11,7 +11,7 @@ another process. It undoes its later effects, and its caller gets 503, never suc
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -22,6 +22,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, RemudaError, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.time_limits import TimeLimits
 from remuda.operations.journal import NameTakenError, OperationJournal
 from remuda.operations.kinds import Failure, Obstacle, Operation, failure_of
 from remuda.operations.reporter import Reporter
@@ -194,6 +195,7 @@ class Runner:
         self._journal, self._reporter = journal, reporter
         self._clock, self._randomness = clock, randomness
         self._settings = settings
+        self._do_limits, self._undo_limits = TimeLimits(settings.run_s), TimeLimits(settings.undo_s)
         self._backoff = Backoff(settings.pause_s, settings.longest_pause_s)
         self._log = structlog.get_logger()
 
@@ -231,7 +233,7 @@ class Runner:
     async def _do(self, run: Run) -> BaseException | None:
         """Do the steps; return the error, if any."""
         try:
-            async with _within(self._settings.run_s):
+            with _within(self._do_limits):
                 for step in run.saga.steps:
                     self._check(run)
                     await run.do(step)
@@ -292,7 +294,7 @@ class Runner:
             )
         if not run.needs_undo:
             return
-        async with _within(self._settings.undo_s):
+        with _within(self._undo_limits):
             for step in reversed(run.saga.steps[: run.started]):
                 await run.undo(step)
                 self._reporter.undone(run.operation, step.name)
@@ -335,14 +337,15 @@ class Runner:
             run.fail(run.error)
 
 
-@contextlib.asynccontextmanager
-async def _within(limit_s: float) -> AsyncIterator[None]:
+@contextlib.contextmanager
+def _within(limits: TimeLimits) -> Iterator[None]:
+    limit = limits.begin()
     try:
-        async with asyncio.timeout(limit_s) as limit:
+        with limit:
             yield
     except TimeoutError:
-        if limit.expired():
-            raise TimedOut(limit_s) from None
+        if limit.is_expired:
+            raise TimedOut(limits.seconds) from None
         raise
 
 

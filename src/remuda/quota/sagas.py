@@ -66,28 +66,27 @@ class QuotaUpdate(msgspec.Struct, Generic[SpecT, RequestT], frozen=True, kw_only
     requested_at: datetime
 
 
-def subject_of_kind(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
-    """Map an operation to the object of this kind that it creates or updates, for a watch source."""
-
-    def subject(operation: Operation) -> Iterable[str]:
-        spec = operation.spec
-        return (spec.subject,) if spec.subject_kind == kind.qualified else ()
-
-    return subject
+def _subject_of(operation: Operation) -> Iterable[str]:
+    return (operation.spec.subject,)
 
 
-def operation_source(keys: KeyMapper[Operation]) -> Source[Operation]:
-    """Return a watch source of operations, which enqueues these keys whenever the phase of one changes.
+def operation_source(about: Kind[Any], keys: KeyMapper[Operation] = _subject_of) -> Source[Operation]:
+    """Return a watch source of operations that create or update objects of a kind, which enqueues their objects.
 
-    The begin of one does not count: only its end lets a controller act.
+    The begin of an operation does not count: only its end lets a controller act.
     """
-    return Source(Operation, when=lambda operation: operation.phase, keys=keys, created=False)
+    return Source(
+        Operation,
+        when=lambda operation: operation.phase,
+        keys=keys,
+        concerns=lambda operation: operation.spec.subject_kind == about.qualified,
+        created=False,
+    )
 
 
-def created_by(store: Store, kind: type[Resource], about: Kind[Any]) -> KeyMapper[Operation]:
-    """Map an operation about an object of one kind to the objects of another kind that it has created."""
-    created = indexed(store, kind, "operation", lambda operation: operation.name)
-    return lambda operation: created(operation) if operation.spec.subject_kind == about.qualified else ()
+def created_by(store: Store, kind: type[Resource]) -> KeyMapper[Operation]:
+    """Map an operation to the objects of a kind that it has created."""
+    return indexed(store, kind, "operation", lambda operation: operation.name)
 
 
 def create_saga(

@@ -29,6 +29,7 @@ from structlog.contextvars import bind_contextvars
 
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.errors import Conflict, RemudaError
+from remuda.kernel.time_limits import TimeLimits
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
 from remuda.reconcile.queue import Item, Queue, Rank
@@ -96,6 +97,7 @@ class Reconciler:
 
     def __init__(self, name: str, reconcile: Reconcile, ports: ReconcilePorts, settings: ControllerSettings) -> None:
         self.name, self.ports, self.settings = name, ports, settings
+        self._limits = TimeLimits(settings.deadline_s)
         self._reconcile = reconcile
 
     def begin(self, key: str, item: Item, *, failures: int) -> ReconcileContext:
@@ -114,16 +116,16 @@ class Reconciler:
 
     async def perform(self, context: ReconcileContext) -> ReconcileOutcome:
         """Reconcile a key once. Only a cancellation of the calling task is raised."""
-        timer = asyncio.timeout(self.settings.deadline_s)
+        limit = self._limits.begin()
         try:
-            async with timer:
+            with limit:
                 result = await self._reconcile(context.key, context)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
             outcome = self._errored(context)  # something that it awaited was cancelled, not this task
         except Exception as error:  # noqa: BLE001  no error stops the other keys
-            outcome = self._timed_out(context) if timer.expired() else self._raised(error, context)
+            outcome = self._timed_out(context) if limit.is_expired else self._raised(error, context)
         else:
             outcome = self._outcome_of(result, context)
         if context.requeue_s is not None and (outcome.pause_s is None or context.requeue_s < outcome.pause_s):
@@ -178,8 +180,9 @@ class LeaderTerm:
         guards: Sequence[DeletionGuard],
     ) -> None:
         ports, settings, name = reconciler.ports, reconciler.settings, reconciler.name
-        has_groups = bool(ports.group_label)
-        self.queue = Queue(ports.clock, share=settings.workers, find_group=self._find_group if has_groups else None)
+        self._has_groups = bool(ports.group_label)
+        find_group = self._find_group if self._has_groups else None
+        self.queue = Queue(ports.clock, share=settings.workers, find_group=find_group)
         self._kind = kind
         self.resync = Resync(kind, ports.store, self.queue, ports.clock, settings.resync, self._resynced)
         self._reconciler = reconciler
@@ -187,12 +190,14 @@ class LeaderTerm:
         self._not_watching = set(range(len(sources)))
         self._tasks = BackgroundTasks(ports.clock)
         for number, source in enumerate(sources):
-            watcher = Watcher(source, ports.store, self._add, on_start=partial(self._source_started, number))
+            watcher = Watcher(
+                source, ports.store, self._add, on_start=partial(self._source_started, number), notice=self._notice
+            )
             self._tasks.start(f"{name} watch of {source.kind.__name__}", watcher.run)
         self._tasks.start(f"{name} resync", partial(self.resync.run, ports.randomness))
         for guard in guards:
             self._tasks.start(f"{name} deletion guard report", guard.report)
-        workers = 2 * settings.workers if has_groups else settings.workers
+        workers = 2 * settings.workers if self._has_groups else settings.workers
         self._workers = Workers(workers, self.queue, self._process_item, name=reconciler.name)
 
     async def end(self, *, grace_s: float) -> None:
@@ -212,14 +217,20 @@ class LeaderTerm:
         else:
             self.queue.add(key, cause, rank)
 
+    def _notice(self, resource: Resource) -> None:
+        """Tell the queue the group of an object of the controller's own kind, before its key is enqueued."""
+        if self._has_groups and type(resource) is self._kind:
+            self.queue.set_group(resource.name, self._group_of(resource))
+
     async def _find_group(self, key: str) -> str:
         """Return the group of an object; one that cannot be read has none."""
-        ports = self._reconciler.ports
         try:
-            found = await ports.store.get(self._kind, key)
+            return self._group_of(await self._reconciler.ports.store.get(self._kind, key))
         except RemudaError:
             return ""
-        return found.metadata.labels.get(ports.group_label, "")
+
+    def _group_of(self, resource: Resource) -> str:
+        return resource.metadata.labels.get(self._reconciler.ports.group_label, "")
 
     def _source_started(self, number: int) -> None:
         """Record that a source watches. As soon as all do, resync: there is no record of earlier events."""

@@ -18,7 +18,6 @@ An error that a retry may cure says nothing about an object that is available, s
 object that users wait for, the second such error in a row is reported as the cause of the delay.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from typing import Any, Generic, Protocol
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
+from remuda.kernel.time_limits import TimeLimits
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.deletion_guard import DeletionGuard
 from remuda.reconcile.event_recorder import EventRecorder
@@ -209,6 +209,7 @@ class Lifecycle(Generic[ResourceT]):
         self._log = ports.log
         self._recorder = EventRecorder(ports.log)
         self._settings = settings or LifecycleSettings()
+        self._limits = TimeLimits(self._settings.step_s)
         self._deadline = timedelta(seconds=self._settings.deadline_s)
         self._is_paused = paused
         not_references = STORE_FINALIZERS | {finalizer, *unordered}
@@ -262,12 +263,12 @@ class Lifecycle(Generic[ResourceT]):
     async def _attempt(
         self, function: ReconcileFunction[ResourceT], resource: ResourceT, context: ReconcileContext
     ) -> Outcome[ResourceT]:
-        timer = asyncio.timeout(self._settings.step_s)
+        limit = self._limits.begin()
         try:
-            async with timer:
+            with limit:
                 result = await function(resource, context)
         except Exception as error:
-            cause = TimedOut(self._settings.step_s) if timer.expired() else error
+            cause = TimedOut(self._limits.seconds) if limit.is_expired else error
             if isinstance(cause, NotFound) and await self._has_changed(resource):
                 cause = Conflict(self._kind.__name__, resource.name)
             if isinstance(cause, RemudaError) and cause.retry:

@@ -279,6 +279,12 @@ class Queue:
         """Return whether the key will be given to a worker: now, later, or again because it was added meanwhile."""
         return key in self._ready or key in self._delayed or self._running.get(key) is not None
 
+    def set_group(self, key: str, group: str) -> None:
+        """Record the group of a key, so that it need not be looked up. The first that is recorded stays."""
+        if len(self._groups) >= _MAX_GROUPED:
+            self._groups.clear()  # bounds memory, at the cost of a lookup each
+        self._groups.setdefault(key, group)
+
     def add(self, key: str, cause: Cause = "event", rank: Rank = Rank.USER) -> None:
         """Make a key ready: now, or when the worker that has it is done."""
         if self._is_closed:
@@ -375,9 +381,7 @@ class Queue:
             group = await self._find_group(key)
         finally:
             self._lookups.discard(key)
-        if len(self._groups) >= _MAX_GROUPED:
-            self._groups.clear()  # bounds memory, at the cost of a lookup each
-        self._groups[key] = group
+        self.set_group(key, group)
         item = self._ungrouped.pop(key, None)
         if item is not None:
             self._ready.put(key, group, item)

@@ -32,6 +32,9 @@ When = Callable[[ResourceT], Hashable]
 Add = Callable[[str, Cause, Rank, float], None]
 """Enqueues a key, now or after a delay."""
 
+Notice = Callable[[Resource], None]
+"""Takes note of an object whose keys will be enqueued."""
+
 _PAGE = 500
 _MAX_STORED = 100_000
 
@@ -108,6 +111,8 @@ class Source(Generic[ResourceT]):
     kind: type[ResourceT]
     when: When[ResourceT] = intent_changed
     keys: KeyMapper[ResourceT] = own_name
+    concerns: Callable[[ResourceT], bool] = lambda _: True
+    """Whether an object can have keys at all; of another one nothing is remembered."""
     rank: Rank = Rank.USER
     created: bool = True
     """Whether the creation of an object counts; not where other objects wait for a deletion."""
@@ -118,10 +123,21 @@ class Source(Generic[ResourceT]):
 class Watcher(Generic[ResourceT]):
     """The watch of one source, as a background task: call `run` again when it fails."""
 
-    def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, on_start: Callable[[], None]) -> None:
-        """Pass keys to `add`; call `on_start` whenever the watch starts from a new version, without earlier changes."""
+    def __init__(
+        self,
+        source: Source[ResourceT],
+        store: Store,
+        add: Add,
+        *,
+        on_start: Callable[[], None],
+        notice: Notice = lambda _: None,
+    ) -> None:
+        """Pass objects to `notice`, then their keys to `add`.
+
+        `on_start` is called whenever the watch starts from a new version, without earlier changes.
+        """
         self._source, self._store, self._add = source, store, add
-        self._on_start = on_start
+        self._on_start, self._notice = on_start, notice
         self._version: str | None = None
         self._seen: dict[str, Hashable] = {}
 
@@ -160,20 +176,22 @@ class Watcher(Generic[ResourceT]):
             kind = self._source.kind.__name__
             structlog.get_logger().exception("change not mapped to keys", kind=kind, name=change.resource.name)
             return
+        if keys:
+            self._notice(change.resource)
         delay_s = self._source.created_delay_s(change.resource) if change.type == "added" else 0.0
         for key in keys:
             self._add(key, "event", self._source.rank, delay_s)
 
     def _matters(self, change: Change[ResourceT]) -> bool:
-        if change.type == "added" and not self._source.created:
+        source, name = self._source, change.resource.name
+        if (change.type == "added" and not source.created) or not source.concerns(change.resource):
             return False
-        if self._source.when is version_changed:
+        if source.when is version_changed:
             return True
-        name = change.resource.name
         if change.type == "deleted":
             self._seen.pop(name, None)
             return True
-        before, now = self._seen.get(name), self._source.when(change.resource)
+        before, now = self._seen.get(name), source.when(change.resource)
         if len(self._seen) >= _MAX_STORED:
             self._seen.clear()  # bounds memory, at the cost of an unnecessary reconcile each
         self._seen[name] = now
@@ -181,4 +199,6 @@ class Watcher(Generic[ResourceT]):
 
     async def _keys(self, resource: ResourceT) -> Iterable[str]:
         keys = self._source.keys(resource)
+        if isinstance(keys, tuple | list):  # almost always, and the check below takes longer than the rest
+            return keys
         return list(await keys if isinstance(keys, Awaitable) else keys)

@@ -9,6 +9,7 @@ If such a tag is a valid label, the object has it as a label too, so that its se
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
@@ -23,8 +24,12 @@ MAX_BYTES = 16 * 1024
 _LABEL_PREFIXES = {"regions", "principal", "resource"}  # objects have labels with these prefixes anyway
 
 
+@lru_cache(maxsize=256)
 def reserving_service(name: str) -> str | None:
-    """Return the service to which a tag's name belongs, or None if every caller may use it."""
+    """Return the service to which a tag's name belongs, or None if every caller may use it.
+
+    Cached, because services use the same few names for every object, and check them several times.
+    """
     found = _RESERVED.match(name)
     return None if found is None else found[2].lower()
 

@@ -56,7 +56,13 @@ def check_status(kind: Kind[ResourceT], resource: ResourceT) -> None:
 
 def is_label_value(value: str) -> bool:
     """Return whether a label can have this value."""
-    return not value or (len(value) <= _PART_LIMIT and _PART.fullmatch(value) is not None)
+    return not value or (len(value) <= _PART_LIMIT and _is_part(value))
+
+
+@lru_cache(maxsize=4096)
+def _is_part(text: str) -> bool:
+    """Return whether a short text is a valid one. Cached, because objects share organizations and the like."""
+    return _PART.fullmatch(text) is not None
 
 
 def check_limit(limit: int | None) -> None:

@@ -1,6 +1,7 @@
-"""The sample API in a process of its own, as in production: `python -m tests.kit.processes.sample_program DATA S N`.
+"""The sample API in a process of its own, as in production: `... sample_program DATA S N [BYTES]`.
 
-It prints its port, and serves until it is stopped. S is the time limit of connections in seconds, N their number.
+It prints its port, and serves until it is stopped. S is the time limit of connections in seconds, N their number, and
+BYTES the memory for requests and responses; then they are not validated, which would need memory, too.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -18,6 +20,8 @@ import uvloop
 
 from remuda.datadir import DataDirectory
 from remuda.http.api import Api
+from remuda.http.buffer_shares import DEFAULT_BYTES
+from remuda.http.ratelimit import RateLimit
 from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.health import Mounted
 from remuda.http.server.limits import ConnectionLimits
@@ -71,9 +75,12 @@ class SampleProcess:
 
 
 @contextmanager
-def sample_process(data: Path, *, limit_s: float, connections: int) -> Iterator[SampleProcess]:
+def sample_process(
+    data: Path, *, limit_s: float, connections: int, buffers: int | None = None
+) -> Iterator[SampleProcess]:
     """Run the sample API until the process is stopped, or the block ends."""
-    command = [sys.executable, "-m", "tests.kit.processes.sample_program", str(data), str(limit_s), str(connections)]
+    options = [str(data), str(limit_s), str(connections), *([] if buffers is None else [str(buffers)])]
+    command = [sys.executable, "-m", "tests.kit.processes.sample_program", *options]
     log = data.with_suffix(".log")
     with log.open("ab") as lines:
         process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=lines, text=True)
@@ -88,17 +95,24 @@ def sample_process(data: Path, *, limit_s: float, connections: int) -> Iterator[
 
 
 @asynccontextmanager
-async def services(ports: ProcessPorts) -> AsyncIterator[ProcessServices]:
+async def services(ports: ProcessPorts, *, is_validated: bool) -> AsyncIterator[ProcessServices]:
     """Mount the sample API."""
     watch = WatchPorts(clock=ports.clock, closing=ports.closing)
     given = api_ports(
-        ports.store, SampleAuthenticator(), clock=ports.clock, randomness=ports.randomness, watch=watch, quota=1_000_000
+        ports.store,
+        SampleAuthenticator(),
+        clock=ports.clock,
+        randomness=ports.randomness,
+        watch=watch,
+        quota=1_000_000,
+        buffers=ports.buffer_shares,
     )
-    api = Validated(Api(TABLE, SampleService(ports.store), given), contract_of(TABLE))
+    plain = Api(TABLE, SampleService(ports.store), given)
+    api = Validated(plain, contract_of(TABLE)) if is_validated else plain
     yield ProcessServices(mounted=[Mounted(PREFIX, TABLE, api)], checks=[])
 
 
-async def main(data: Path, limit_s: float, connections: int) -> None:
+async def main(data: Path, limit_s: float, connections: int, buffers: int | None) -> None:
     local = ListenAddress("127.0.0.1", 0)
     limits = ConnectionLimits(
         head_s=limit_s,
@@ -108,13 +122,21 @@ async def main(data: Path, limit_s: float, connections: int) -> None:
         connections=connections,
     )
     await run(
-        Settings(data=data, listen=local, connection_limits=limits, metrics=MetricsSettings(listen=local)),
+        Settings(
+            data=data,
+            listen=local,
+            connection_limits=limits,
+            buffered_bytes=DEFAULT_BYTES if buffers is None else buffers,
+            rate=RateLimit(quota=1_000_000),
+            metrics=MetricsSettings(listen=local),
+        ),
         announce=lambda address: print(address.port, flush=True),  # noqa: T201  how it is found
-        services=services,
+        services=partial(services, is_validated=buffers is None),
         kinds=REGISTRY,
     )
 
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])))
+        buffers = int(sys.argv[4]) if sys.argv[4:] else None
+        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), buffers))

@@ -32,7 +32,7 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import AbsenceTracker
 from remuda.quota.lifecycle import QuotaHooks, confirm_quota, created_delay_s, payer_of, with_quota_confirmed
 from remuda.quota.ports import QuotaLedger, StaleTokenError
-from remuda.quota.sagas import operation_source, subject_of_kind
+from remuda.quota.sagas import operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import FINALIZER_REMOVED, Outcome, lifecycle_controller
 from remuda.reconcile.results import Blocked, Done, ReconcileContext, Requeue, Result
@@ -210,7 +210,7 @@ def controllers(ports: ComputePorts) -> Sequence[Controller]:
                 charge=charge_of,
                 confirms_quota=False,  # only when a server is created
             ),
-            sources=(operation_source(subject_of_kind(INSTANCE)),),
+            sources=(operation_source(INSTANCE),),
             guards=(guard,),
             settings=ports.controllers.for_many(),
             created_delay_s=created_delay_s,

@@ -222,7 +222,7 @@ class Updates:
             gpus = gpus if offers.flavor is None else gpus_of(offers.flavor)
             changed = rules.changed_instance(found, body, context.principal, now, gpus=gpus)
         region, desired = self.instances.region, desired_server(changed)
-        spec = (await region.api.get_region(await region.caller.as_service(), region_of(found))).spec
+        spec = (await region.api.get_region(await region.caller.reading(), region_of(found))).spec
         capabilities = frozenset(spec.features.capabilities)
         charged = charged_gpus(found) if replaces_server else gpus
         server = server_before(desired_server(found), baseline.server, desired)

@@ -378,6 +378,7 @@ class Connection(asyncio.Protocol):
     def _reject(self, error: RemudaError, reason: str) -> None:
         """Send an error response, and close the connection when the client has had time to read it."""
         self._ignores_input = True
+        self._url, self._headers = b"", []  # of a head that nothing needs any more
         if self._running and self._running.is_started and not self._running.is_complete:
             if self._running.is_ending:
                 self._rejected = error, reason

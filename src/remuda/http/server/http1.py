@@ -26,6 +26,8 @@ _WITHOUT_BODY = {204, 304}
 _READS = {"GET", "HEAD"}
 """Methods whose requests have no body that means anything."""
 _BODY_BUFFER = 64 * 1024
+COPIED = 4 * 1024
+"""Bytes of a body up to which it is copied, so that it leaves with the head in one buffer."""
 PART = 64 * 1024
 """Bytes of a body that are written at once."""
 _FAILED = NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -192,7 +194,7 @@ class RequestCycle:
             return
         body: bytes = message.get("body", b"")
         has_more: bool = message.get("more_body", False)
-        if len(body) <= PART or self._left < 0:
+        if len(body) <= COPIED or self._left < 0:
             self._write(body, has_more=has_more)
         else:
             await self._write_in_parts(body, has_more=has_more)

@@ -4,7 +4,7 @@ Text lines contain no control characters, so that nothing that a client sends ca
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from remuda.http.server.access_log import Sink
+from remuda.kernel.clock import Clock
 
 LogFormat = Literal["json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -47,14 +48,19 @@ class LogSettings:
         return self.has_requests and _LEVELS[self.level] <= logging.INFO
 
 
-def log_to(sink: Sink, settings: LogSettings) -> None:
+def log_to(sink: Sink, settings: LogSettings, clock: Clock) -> None:
     """Send our log, and that of libraries through Python's logging, to a sink."""
     encode = settings.encode
+
+    def add_time(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["time"] = clock.now()
+        return event
+
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", key="time"),
+            add_time,
             structlog.processors.format_exc_info,
             lambda _logger, _name, event: encode(event),
         ],

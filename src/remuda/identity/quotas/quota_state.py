@@ -57,6 +57,8 @@ def _amount(kind: str, committed: int, reserved: int) -> Amount:
 
 
 def _merged(one: Amounts, other: Amounts, merge: Callable[[Amount, Amount], Amount]) -> Amounts:
+    if not other:
+        return one
     first, second = ({amount.kind: amount for amount in amounts} for amounts in (one, other))
     merged = [
         merge(first.get(kind) or Amount(kind=kind), second.get(kind) or Amount(kind=kind))
@@ -176,7 +178,8 @@ def with_limits(spec: QuotaSpec, project: str | None, quotas: Limits, catalogue:
 
 def check_limits(before: QuotaSpec, after: QuotaSpec, catalogue: Catalogue, *, project: str | None = None) -> None:
     """Raise Forbidden if a total grows above its limit, or a limit shrinks below its total."""
-    old_limits, new_limits = limits_of(before.quotas, catalogue), limits_of(after.quotas, catalogue)
+    old_limits = limits_of(before.quotas, catalogue)
+    new_limits = old_limits if after.quotas is before.quotas else limits_of(after.quotas, catalogue)
     _check(before.totals, after.totals, old_limits, new_limits, what="quota")
     if project is not None:
         old, new = project_totals(before, project), project_totals(after, project)

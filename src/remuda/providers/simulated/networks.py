@@ -268,6 +268,12 @@ class AddressPool:
         return present
 
 
+_SERVER_OF_PORT = (
+    "SELECT servers.name FROM ports LEFT JOIN servers ON servers.tenancy = ports.tenancy AND servers.port = ports.name "
+    "WHERE ports.tenancy = ? AND ports.name = ?"
+)
+
+
 class SimPorts:
     """Ports of the simulated cloud."""
 
@@ -300,11 +306,14 @@ class SimPorts:
         specs, position = self._table.page(position)
         return [self._port(spec) for spec in specs], position
 
+    def server_of(self, handle: Handle) -> str | None:
+        """Return the name of the server that is attached to a port, an empty one, or None if there is no such port."""
+        row = self._storage.row(_SERVER_OF_PORT, (handle.tenancy, handle.name))
+        return None if row is None else row[0] or ""
+
     def _port(self, spec: CloudPortSpec) -> CloudPort:
-        key = (spec.handle.tenancy, spec.handle.name)
-        server = self._storage.row("SELECT name FROM servers WHERE tenancy = ? AND port = ?", key)
         public = self._addresses.public_address(spec.handle)
-        return CloudPort(spec=spec, public_address=public, server="" if server is None else server[0])
+        return CloudPort(spec=spec, public_address=public, server=self.server_of(spec.handle) or "")
 
     def _converge(self, desired: CloudPortSpec) -> CloudPort:
         handle = desired.handle
@@ -320,12 +329,13 @@ class SimPorts:
             self._gateway.record_created("port", handle)
         elif replace(desired, groups=present.groups, sources=present.sources, is_public=present.is_public) != present:
             raise Rejected(f"the network, address and MAC of the port {handle.name} cannot change")
-        self._addresses.converge_public(handle, is_desired=desired.is_public)
+        public = self._addresses.converge_public(handle, is_desired=desired.is_public)
         self._update_memberships(handle, set(present.groups if present else ()), set(desired.groups))
         self._storage.run(
             "INSERT OR REPLACE INTO ports VALUES (?, ?, ?)", (handle.tenancy, handle.name, encode(desired))
         )
-        return self._port(desired)
+        server = "" if present is None else self.server_of(handle) or ""
+        return CloudPort(spec=desired, public_address=public, server=server)
 
     def _update_memberships(self, handle: Handle, before: set[str], after: set[str]) -> None:
         for group in before - after:

@@ -81,7 +81,8 @@ _BY_HANDLE = f"SELECT {_COLUMNS} FROM servers WHERE tenancy = ? AND name = ?"  #
 _DUE = "SELECT tenancy, name, next, due, boot_s FROM servers WHERE due <= ? ORDER BY due, number LIMIT ?"
 _INSERT = (
     "INSERT INTO servers (tenancy, name, version, id, state, next, due, created, launched, flavor, image, rebuilds, "
-    "port, host, boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "port, host, boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "RETURNING number, tenancy, name, version, id, state, created, launched, flavor, image, rebuilds, port, host, fault"
 )
 _decode_boots = msgspec.msgpack.Decoder(tuple[Boot, ...]).decode
 
@@ -133,7 +134,7 @@ class ServerStateMachine:
         host = self._hosts.reserve(spec.flavor, pinned=spec.host)
         version = self._storage.record_change("server", handle)
         self._storage.record_change("port", Handle(handle.tenancy, spec.port))
-        self._storage.run(
+        row = self._storage.row(
             _INSERT,
             (
                 *(handle.tenancy, handle.name, str(version), id_, state, then, due, now),
@@ -143,7 +144,8 @@ class ServerStateMachine:
         )
         if due is not None:
             self._timers.expect(due)
-        return self.get(handle)
+        assert row is not None, "an insert returns its row"
+        return _server(row)
 
     def enter(self, handle: Handle, state: CloudServerState, *, fault: str = "") -> None:
         """Put a server into a state that it does not leave by time."""

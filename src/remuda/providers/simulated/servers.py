@@ -85,10 +85,10 @@ class SimServers:
     def _create(self, desired: CloudServerSpec) -> CloudServer:
         if self._states.read(desired.handle) is not None:
             raise AlreadyExists("server", desired.handle.name)
-        port = self._ports.read(Handle(desired.handle.tenancy, desired.port))
-        if port is None:
+        attached = self._ports.server_of(Handle(desired.handle.tenancy, desired.port))
+        if attached is None:
             raise NotFound("port", desired.port)
-        if port.server:
+        if attached:
             raise InUse("port", desired.port)
         flavor = self._catalogue.flavor(desired.flavor)
         if flavor is None:

@@ -35,7 +35,7 @@ def controllers(
                 ledger=ledger,
                 reference=lambda authority: reference_of(authority.spec.operation or authority.name),
             ),
-            sources=(operation_source(created_by(ports.store, SSHCertificateAuthority, AUTHORITY)),),
+            sources=(operation_source(AUTHORITY, created_by(ports.store, SSHCertificateAuthority)),),
             settings=settings,
         ),
     )

@@ -274,7 +274,9 @@ class ProviderRegistry:
         known = self._known.get(region.name)
         if known is None or known.origin is not origin:
             known = self._known[region.name] = self._new(region, origin, known)
-        return replace(known, region=region)
+        elif known.region is not region:
+            known = self._known[region.name] = replace(known, region=region)
+        return known
 
     def capabilities(self, region: Region) -> tuple[str, ...]:
         """Return the capabilities of a region's provider; none, if it is not configured in this process."""

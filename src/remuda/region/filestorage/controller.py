@@ -20,7 +20,7 @@ from remuda.providers.contract.filestorage import CloudSnapshotPolicy as CloudPo
 from remuda.providers.contract.networks import CloudAddressRange
 from remuda.quota.lifecycle import QuotaHooks
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.sagas import operation_source, subject_of_kind
+from remuda.quota.sagas import operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
@@ -233,7 +233,7 @@ def controllers(
                     when=is_provisioned,
                     keys=indexed(store, FileStorage, "network", lambda network: network.name),
                 ),
-                operation_source(subject_of_kind(FILE_STORAGE)),
+                operation_source(FILE_STORAGE),
             ),
             settings=settings,
         ),

@@ -16,7 +16,7 @@ from remuda.providers.contract.loadbalancers import CloudLoadBalancer as CloudBa
 from remuda.providers.contract.loadbalancers import CloudLoadBalancerSpec as CloudBalancerSpec
 from remuda.quota.lifecycle import QuotaHooks
 from remuda.quota.ports import QuotaLedger
-from remuda.quota.sagas import operation_source, subject_of_kind
+from remuda.quota.sagas import operation_source
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Outcome, lifecycle_controller
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
@@ -172,7 +172,7 @@ def controllers(
             sources=(
                 Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
                 Source(Address, keys=indexed(store, LoadBalancer, "without address", network_of), created=False),
-                operation_source(subject_of_kind(LOAD_BALANCER)),
+                operation_source(LOAD_BALANCER),
             ),
             settings=settings,
         ),

@@ -17,6 +17,7 @@ address, and a retry tries the same ones again.
 import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from itertools import chain
 
@@ -62,7 +63,7 @@ class Ipv4Range:
         return self.first + index
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AddressPlan:
     """The ranges of one network."""
 
@@ -86,8 +87,9 @@ class AddressPlan:
             return None
         return Ipv4Range(self._provider_end, self._reserved_end - 1)
 
-    @property
+    @cached_property
     def dhcp_pool(self) -> Ipv4Range:
+        """The range of servers; each new one needs it."""
         return Ipv4Range(self._reserved_end, self.network.broadcast_address - 1)
 
     @property
@@ -165,9 +167,10 @@ def parse_vip(text: str, plan: AddressPlan) -> IPv4Address:
 
 def probe_order(pool: Ipv4Range, uid: str) -> Iterator[IPv4Address]:
     """Yield every address of a pool once, from a position derived from the uid."""
-    start = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8]) % len(pool)
-    for index in chain(range(start, len(pool)), range(start)):
-        yield pool[index]
+    size = len(pool)
+    start = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8]) % size
+    for index in chain(range(start, size), range(start)):
+        yield pool.first + index
 
 
 def free_address(pool: Ipv4Range, uid: str, used: Collection[IPv4Address]) -> IPv4Address | None:

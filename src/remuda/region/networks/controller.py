@@ -251,7 +251,7 @@ def controllers(
             hooks=QuotaHooks(
                 store=store, clock=ports.clock, ledger=ledger, reference=lambda found: rules.reference_of(found.name)
             ),
-            sources=(operation_source(created_by(store, Identity, NETWORK)),),
+            sources=(operation_source(NETWORK, created_by(store, Identity)),),
             settings=settings,
         ),
         lifecycle_controller(
@@ -265,7 +265,7 @@ def controllers(
             sources=(
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
                 Source(VLANAllocation, keys=indexed(store, Network, "without VLAN", region_of_vlans)),
-                operation_source(created_by(store, Network, NETWORK)),
+                operation_source(NETWORK, created_by(store, Network)),
             ),
             settings=settings,
         ),

@@ -5,7 +5,7 @@ integers per kind, because there are more entries than anything else in the file
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -32,32 +32,51 @@ def reference_index(target: str) -> str:
     return f"reference:{target}"
 
 
+class IndexChange(NamedTuple):
+    """The index entries that a change of an object removes and adds."""
+
+    removed: frozenset[IndexEntry]
+    added: frozenset[IndexEntry]
+    unlabelled: frozenset[IndexEntry]
+    """All that it has after the change, except those of its labels."""
+
+
 def index_entries(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[IndexEntry]:
-    indexed = [
-        (label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unindexed
-    ]
-    return _entries_except_labels(kind, resource).union(indexed)
+    return _entries_except_labels(kind, resource) | _label_entries(kind, resource)
 
 
-def is_reindexed(
-    previous: Resource, resource: Resource, changed: tuple[frozenset[IndexEntry], frozenset[IndexEntry]]
-) -> bool:
+def is_reindexed(previous: Resource, resource: Resource, changed: IndexChange) -> bool:
     """Return whether a change affects labels or values in declared indexes, as `Kind.is_reindexed` does."""
     if previous.metadata.labels != resource.metadata.labels:
         return True
-    return any(name.startswith(_DECLARED) for entries in changed for name, _ in entries)
+    return any(name.startswith(_DECLARED) for entries in (changed.removed, changed.added) for name, _ in entries)
 
 
 def changed_index_entries(
-    kind: Kind[ResourceT], previous: ResourceT | None, resource: ResourceT
-) -> tuple[frozenset[IndexEntry], frozenset[IndexEntry]]:
-    """Return the index entries that a change removes, and those that it adds."""
+    kind: Kind[ResourceT],
+    previous: ResourceT | None,
+    resource: ResourceT,
+    *,
+    before: frozenset[IndexEntry] | None = None,
+) -> IndexChange:
+    """Return the index entries that a change removes and adds; `before` are the unlabelled ones of the previous state.
+
+    They are computed if the caller does not have them.
+    """
+    unlabelled = new = _entries_except_labels(kind, resource)
     if previous is None:
-        return _NO_ENTRIES, index_entries(kind, resource)
-    has_new_labels = previous.metadata.labels != resource.metadata.labels
-    read = index_entries if has_new_labels else _entries_except_labels
-    old, new = read(kind, previous), read(kind, resource)
-    return (_NO_ENTRIES, _NO_ENTRIES) if old == new else (old - new, new - old)
+        return IndexChange(_NO_ENTRIES, new | _label_entries(kind, resource), unlabelled)
+    old = _entries_except_labels(kind, previous) if before is None else before
+    if previous.metadata.labels != resource.metadata.labels:
+        old, new = old | _label_entries(kind, previous), new | _label_entries(kind, resource)
+    if old == new:
+        return IndexChange(_NO_ENTRIES, _NO_ENTRIES, unlabelled)
+    return IndexChange(old - new, new - old, unlabelled)
+
+
+def _label_entries(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[IndexEntry]:
+    labels = resource.metadata.labels
+    return frozenset([(label_index(key), value) for key, value in labels.items() if key not in kind.unindexed])
 
 
 def _entries_except_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[IndexEntry]:

@@ -7,11 +7,10 @@ server.
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from remuda.store.contract import IndexEntry
 from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
 from remuda.store.readside.change_feed import CommittedChange
-from remuda.store.readside.index import Names, changed_index_entries, index_entries
+from remuda.store.readside.index import IndexChange, Names, changed_index_entries, index_entries
 from remuda.store.readside.reads import committed_change
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
 
@@ -38,7 +37,7 @@ class Ingest:
         time: float,
         floor: int,
         fully_known: bool = False,
-        changed: tuple[frozenset[IndexEntry], frozenset[IndexEntry]] | None = None,
+        changed: IndexChange | None = None,
     ) -> CommittedChange[ResourceT]:
         """Write an object's new state.
 
@@ -50,11 +49,11 @@ class Ingest:
         revision = Revision(int(resource.version), resource.name, code, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.point(number, resource.name, revision.version)
-        old, new = changed or changed_index_entries(kind, previous, resource)
-        if old:
-            self._tables.remove_entries(resource.name, self._names.indexed(number, sorted(old)))
-        if new:
-            self._tables.add_entries(resource.name, self._names.indexed(number, sorted(new)))
+        changed = changed or changed_index_entries(kind, previous, resource)
+        if changed.removed:
+            self._tables.remove_entries(resource.name, self._names.indexed(number, sorted(changed.removed)))
+        if changed.added:
+            self._tables.add_entries(resource.name, self._names.indexed(number, sorted(changed.added)))
         return committed_change(revision, resource, previous if before is not None else None, fully_known=fully_known)
 
     def drop(

@@ -7,7 +7,7 @@ written in the commit of the change they belong to.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Tables
 from remuda.store.sqlite.log_tables import LogTables
+from remuda.store.sqlite.written_objects import RecentWrites, WrittenObject
 from remuda.store.validation import DOCUMENT_LIMIT, check_size
 
 
@@ -41,6 +42,7 @@ class WriteSide:
     reader: Reader
     randomness: Randomness
     history: HistorySize
+    recent: RecentWrites = field(default_factory=RecentWrites)
 
 
 _COMPACTION_ROWS = 50
@@ -102,8 +104,11 @@ class Batch:
         if is_requested and len(document) > DOCUMENT_LIMIT:
             current = self._side.tables.find(number, resource.name)
             check_size(document, before=len(current.document) if current else 0)
-        changed = changed_index_entries(kind, previous, resource)
-        before = codec.encode(previous) if previous is not None and is_reindexed(previous, resource, changed) else None
+        written = None if previous is None else self._side.recent.find(previous)
+        changed = changed_index_entries(kind, previous, resource, before=None if written is None else written.entries)
+        before = None
+        if previous is not None and is_reindexed(previous, resource, changed):
+            before = codec.encode(previous) if written is None else written.document
         change = self._ingest.put(
             kind,
             resource,
@@ -115,6 +120,8 @@ class Batch:
             fully_known=whole,
             changed=changed,
         )
+        if whole:
+            self._side.recent.add(WrittenObject(resource, document, changed.unlabelled))
         self._record(number, change, CachedObject(resource, change.weight, whole))
         self._grow_history(change.version, change_bytes(document, before))
         return resource
