@@ -295,7 +295,7 @@ def test_a_snippet_is_a_program_or_stands_in_the_file_it_names(name: str, text: 
 
 @pytest.mark.parametrize(("page", "program", "printed"), list(programs()))
 def test_a_program_prints_what_its_page_says(page: str, program: str, printed: str) -> None:
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     assert told.stdout == printed, page
 
 
