@@ -5,6 +5,7 @@ faster than a disk: what a power cut leaves is for the simulated disk to show, a
 nothing of either.
 """
 
+import gc
 import inspect
 import os
 import shutil
@@ -61,6 +62,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _unsaid(_logger: Any, _method: str, _event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     raise structlog.DropEvent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage meanwhile: a quarter of the time, each worker would walk ten thousand cases again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

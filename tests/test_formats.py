@@ -84,7 +84,7 @@ def until_ready(url: str) -> None:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end, "it does not come to that"
         time.sleep(0.05)

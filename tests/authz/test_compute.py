@@ -36,6 +36,7 @@ async def test_everybody_is_answered_as_the_matrix_says(compute_subject: Compute
         await try_all(compute_subject, row, CALLERS, "api", RULE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("resource", RESOURCES)
 async def test_the_service_rejects_whom_the_api_rejects(compute_subject: ComputeSubject, resource: str) -> None:
     for row in RESOURCES[resource]:

@@ -38,6 +38,7 @@ async def test_everybody_is_answered_as_the_matrix_says(resource: str) -> None:
             await try_all(subject, row, CALLERS, "api", RULE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("resource", GUARDED)
 async def test_the_service_rejects_whom_the_api_rejects(resource: str) -> None:
     async with identity() as subject:

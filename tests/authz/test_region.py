@@ -38,6 +38,7 @@ async def test_everybody_is_answered_as_the_matrix_says(region_subject: RegionSu
         await try_all(region_subject, row, CALLERS, "api", RULE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("resource", RESOURCES)
 async def test_the_service_rejects_whom_the_api_rejects(region_subject: RegionSubject, resource: str) -> None:
     for row in RESOURCES[resource]:

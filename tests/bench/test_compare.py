@@ -93,7 +93,7 @@ async def test_the_client_reads_both_forms_of_a_body_and_keeps_the_order() -> No
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         client = Client(server.sockets[0].getsockname()[1], "token")
         paths = ["/chunked", "/empty", *(f"/{number}" for number in range(10))]
-        found = await asyncio.wait_for(client.send_all([Request("GET", path) for path in paths], connections=2), 10)
+        found = await asyncio.wait_for(client.send_all([Request("GET", path) for path in paths], connections=2), 120)
     assert found[0].json() == [1]
     assert [(each.status, each.body.decode()) for each in found[1:]] == [
         (204, ""),

@@ -131,7 +131,7 @@ def test_a_first_start_that_is_killed_is_made_up_for_by_the_next(sign: str, tmp_
         while not (tmp_path / sign).exists():
             assert process.poll() is None
         process.kill()
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=120)
     with running(tmp_path) as one:
         shown = PASSWORD.findall(said + one.said)
         assert shown, "one of them told the password"
@@ -142,7 +142,7 @@ def test_a_first_start_that_is_killed_is_made_up_for_by_the_next(sign: str, tmp_
 
 def test_a_password_that_cannot_be_shown_is_one_sentence_and_shown_next_time(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full, up(tmp_path, stdout=full) as process:
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=120)
     assert process.returncode == 1
     last = error.strip().splitlines()[-1]
     assert last == "The output cannot be written (No space left on device): redirect stdout to where it can."

@@ -18,7 +18,7 @@ def test_a_generated_client_plans_creates_updates_and_deletes_an_instance(tmp_pa
         generate(httpx2.get(f"{one.url}/openapi.json").content, tmp_path)
         (tmp_path / "program.py").write_text(PROGRAM.read_text())
         command = [sys.executable, "program.py", one.url, str(one.data / "credentials.json")]
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
         one.stop()
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)

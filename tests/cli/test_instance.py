@@ -134,7 +134,7 @@ def test_letters_that_a_terminal_cannot_write_are_escaped(encoding: str, more: l
     user("network", "create", name, "--region", "sim-north", "--description", "☃")
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "XDG_CONFIG_HOME": str(user.file.parents[1])}
     command = [*REMUDA, "network", "show", name, *more]
-    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert (told.returncode, told.stderr) == (0, "")
     assert "\\u2603" in told.stdout
 
@@ -301,5 +301,5 @@ def test_a_list_is_followed_as_it_changes(output: str, user: Terminal) -> None:
         else:
             assert line == f"added {name}\n"
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         assert process.wait() == 130

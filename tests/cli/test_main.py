@@ -115,7 +115,7 @@ def test_ctrl_c_is_no_defect(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=120, check=False
     )
 
 

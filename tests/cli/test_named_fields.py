@@ -6,6 +6,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.kit.api_examples import API, EXAMPLES, STEPS, first_caller
 
 NUMBERS = (-1, 0, 2**31, 2**53 - 1, 2**53, 2**63 - 1, 2**63, 10**40, 1e300, 1.5)
@@ -87,6 +89,7 @@ def request_schema(name: str) -> Mapping[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_every_field_that_an_error_names_is_one_of_the_request(tmp_path: Path) -> None:
     told, inner = set[str](), []
     with first_caller(tmp_path) as caller:

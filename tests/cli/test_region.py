@@ -14,7 +14,7 @@ from tests.kit.processes.program import Running, refused, remuda, running
 from tests.kit.processes.terminal import Cloud
 
 INSTANT = {"REMUDA_REGION__INSTANT": "true"}
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 IDS = ("regionId", "flavorId", "imageId")
 HEADINGS = ["CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT"]
 KUBECONFIG = """

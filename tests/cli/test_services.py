@@ -33,7 +33,7 @@ def hosting(data: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 def accepts(url: str) -> bool:
     try:
-        httpx2.get(f"{url}/healthz", timeout=30)
+        httpx2.get(f"{url}/healthz", timeout=120)
     except httpx2.TransportError:
         return False
     return True
@@ -55,12 +55,12 @@ def test_a_service_has_a_say_in_readiness_and_in_the_metrics(tmp_path: Path) -> 
 def test_services_are_left_after_the_last_answer_and_before_the_store_is_closed(tmp_path: Path) -> None:
     with hosting(tmp_path) as (process, url):
         answers: list[str] = []
-        asking = threading.Thread(target=lambda: answers.append(httpx2.get(f"{url}/slow/wait", timeout=30).text))
+        asking = threading.Thread(target=lambda: answers.append(httpx2.get(f"{url}/slow/wait", timeout=120).text))
         asking.start()
         while "\nwaits_total 1.0\n" not in metrics(tmp_path):
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        said, log = process.communicate(timeout=30)
+        said, log = process.communicate(timeout=120)
         asking.join()
     assert (process.returncode, answers, said) == (0, ["done"], "left with late\n"), log
     assert (tmp_path / "remuda.db.lock").read_text() == "", "the store was closed"
@@ -69,7 +69,7 @@ def test_services_are_left_after_the_last_answer_and_before_the_store_is_closed(
 def test_the_metrics_can_be_read_until_the_last_request_is_done(tmp_path: Path) -> None:
     with hosting(tmp_path) as (process, url):
         answers: list[str] = []
-        asking = threading.Thread(target=lambda: answers.append(httpx2.get(f"{url}/slow/held", timeout=30).text))
+        asking = threading.Thread(target=lambda: answers.append(httpx2.get(f"{url}/slow/held", timeout=120).text))
         asking.start()
         while "\nwaits_total 1.0\n" not in metrics(tmp_path):
             time.sleep(0.01)
@@ -79,7 +79,7 @@ def test_the_metrics_can_be_read_until_the_last_request_is_done(tmp_path: Path) 
             time.sleep(0.01)
         during = httpx2.get(address).text
         (tmp_path / RELEASE).touch()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         asking.join()
         with pytest.raises(httpx2.ConnectError):
             httpx2.get(address)

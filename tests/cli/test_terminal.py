@@ -34,7 +34,7 @@ def typed(user: Terminal, *words: str, answer: str = "", columns: int = 80) -> t
     except OSError:
         pass  # how Linux says that the other side has closed
     os.close(ours)
-    return command.wait(timeout=60), ESCAPES.sub("", shown.decode().replace("\r\n", "\n"))
+    return command.wait(timeout=120), ESCAPES.sub("", shown.decode().replace("\r\n", "\n"))
 
 
 def test_what_cannot_be_undone_is_asked_about(user: Terminal) -> None:

@@ -74,7 +74,7 @@ def test_ctrl_c_while_it_starts_stops_it_in_order(sign: str, tmp_path: Path) -> 
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=120)
     assert process.returncode == 0
     assert [line for line in log.splitlines() if not line.startswith("{")] == []
     assert (tmp_path / "remuda.db.lock").read_text() == "", "the store was closed"

@@ -66,7 +66,7 @@ async def test_a_consumer_of_projects_hears_that_one_is_ending(tmp_path: Path, t
         assert not first.is_deleting
         await system.network()  # keeps the project for a moment
         await _end(system, system.organization, system.project)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             async for seen in projects:
                 if seen.is_deleting:
                     assert (seen.project.organization, seen.project.project) == (system.organization, system.project)

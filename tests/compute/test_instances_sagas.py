@@ -99,6 +99,7 @@ PROOFS = [Proof(saga=CREATE_INSTANCE, make_world=Country, input=_wanted(), rival
 SAME = Proof(saga=CREATE_INSTANCE, make_world=Country, input=_wanted(), rival=_wanted(gpus=0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [case for proof in PROOFS for case in cases(proof)], ids=str)
 def test_c11_m02_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
     case.run()

@@ -128,6 +128,7 @@ PROOFS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [case for proof in PROOFS for case in cases(proof)], ids=str)
 def test_c11_a_change_ends_as_done_or_as_never_begun(case: Case) -> None:
     case.run()

@@ -91,7 +91,7 @@ class Outside(Expecting):
     @asynccontextmanager
     async def _at(self, url: str) -> AsyncIterator[None]:
         """Ask whoever answers here."""
-        async with httpx2.AsyncClient(base_url=f"{url}/identity", timeout=10, trust_env=False) as self._http:
+        async with httpx2.AsyncClient(base_url=f"{url}/identity", timeout=120, trust_env=False) as self._http:
             yield
         self.history.settle()
 
@@ -231,7 +231,7 @@ def test_identity_that_is_killed_again_and_again_keeps_what_it_told(tmp_path: Pa
             asyncio.run(outside.try_all(url))
             time.sleep(2)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=30) == 0
+            assert process.wait(timeout=120) == 0
         left = asyncio.run(outside.look())
     assert outside.history.known["organization"], "somebody was served"
     assert outside.history.tokens, "somebody was given a token"

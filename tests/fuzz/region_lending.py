@@ -6,7 +6,7 @@ from typing import Any
 from schemathesis import Case, HookContext, Response
 
 from tests.fuzz.lender import Lender
-from tests.fuzz.region_target import LOST, STUCK, RegionTarget
+from tests.fuzz.region_target import LIKE_NORTH, LOST, STUCK, RegionTarget
 from tests.kit.region.environment import NORTH, STANDARD, UBUNTU
 
 _MADE = {
@@ -17,6 +17,7 @@ _MADE = {
     "create_file_storage": "filestorageID",
     "create_server": "serverID",
     "import_image": "imageID",
+    "create_platform_region": "regionID",
 }
 _CHANGED: Mapping[str, Mapping[str, Any]] = {
     "update_network": {"dnsNameservers": []},
@@ -24,13 +25,18 @@ _CHANGED: Mapping[str, Mapping[str, Any]] = {
     "update_load_balancer": {"listeners": [{"name": "http", "protocol": "tcp", "port": 80, "pool": {"members": []}}]},
     "update_file_storage": {"sizeGiB": 1, "storageType": {"NFS": {"rootSquash": True}}},
     "update_server": {"flavorId": STANDARD, "imageId": UBUNTU},
+    "update_platform_region": LIKE_NORTH,
 }
+_NAMED = {"update_server": ("serverID", "servers"), "update_platform_region": ("regionID", "platform/regions")}
+"""What keeps its name when it is updated: what is lent, and where it is read."""
 _LEFT_OUT = frozenset(
     {
         "attachments",
         "gpu",
         "infrastructureRef",
         "networking",
+        "openstack",
+        "organizationIDs",
         "reservations",
         "routes",
         "snapshotPolicies",
@@ -60,6 +66,7 @@ _USED_UP = frozenset(
         "delete_file_storage",
         "delete_server",
         "delete_image",
+        "delete_platform_region",
         "replace_server",
     }
 )
@@ -85,6 +92,8 @@ class RegionLending(Lender):
         operation = _operation(case)
         sort, lent = _RECOVERED.get(operation, ("", ""))
         fixed = {"organizationID": self._setup.organization, "regionID": NORTH, "kind": sort}
+        if operation.endswith("_platform_region"):  # what the configuration defines is not changed there
+            del fixed["regionID"]
         if name in fixed:
             return fixed[name]
         if lent:
@@ -120,8 +129,8 @@ class RegionLending(Lender):
             return body
         if operation in _MADE:
             return {**body, "spec": {**_fitting(spec), **self._target.new(_MADE[operation])["spec"]}}
-        if operation == "update_server" and isinstance(body.get("metadata"), dict):
-            body = {**body, "metadata": {**body["metadata"], "name": self._name_of_server()}}
+        if operation in _NAMED and isinstance(body.get("metadata"), dict):
+            body = {**body, "metadata": {**body["metadata"], "name": self._name_of(*_NAMED[operation])}}
         return {**body, "spec": {**_fitting(spec), **_CHANGED.get(operation, {})}}
 
     def query(self, case: Case[Any]) -> None:
@@ -131,8 +140,8 @@ class RegionLending(Lender):
                 case {"status": {"revision": str(revision)}}:
                     case.query["revision"] = revision
 
-    def _name_of_server(self) -> str:
-        read = self._target.call("GET", f"/api/v2/servers/{self.standing('serverID')}")
+    def _name_of(self, thing: str, path: str) -> str:
+        read = self._target.call("GET", f"/api/v2/{path}/{self.standing(thing)}")
         return str(read.json()["metadata"]["name"]) if read.status_code == 200 else "nobody"
 
 

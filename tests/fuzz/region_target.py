@@ -38,7 +38,10 @@ _PATHS = {
     "loadBalancerID": "loadbalancers",
     "filestorageID": "filestorage",
     "serverID": "servers",
+    "regionID": "platform/regions",
 }
+LIKE_NORTH = {"type": "simulated", "simulated": {"catalogue": "sim-north"}}
+"""A region that is added."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class RegionTarget:
             "securityGroupID": {"networkId": setup.network, "rules": []},
             "loadBalancerID": {"networkId": setup.network, "listeners": LISTENERS},
             "serverID": {"networkId": setup.network, "flavorId": STANDARD, "imageId": UBUNTU},
+            "regionID": LIKE_NORTH,
             "imageID": {"uri": URI, "architecture": "x86_64", "virtualization": "any", "os": SYSTEM},
         }
         return {"metadata": {"name": f"lent{next(self._counter)}"}, "spec": specs[thing]}

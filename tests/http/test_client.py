@@ -230,7 +230,7 @@ async def test_a_watch_is_gone_when_permissions_change_under_it_or_while_it_is_a
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110  another process makes it true
             await asyncio.sleep(0.01)
 

@@ -37,7 +37,7 @@ from tests.kit.region.environment import RegionEnvironment, running
 PortT = TypeVar("PortT")
 SERVICE = "unikorn-compute"
 TRANSPORTS = ("local", "remote")
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 QUICK = ClientSettings(first_pause_s=0.01, longest_pause_s=0.2, silence_s=5)
 
 

@@ -157,7 +157,7 @@ class Serving:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110  the server has no event for each of these
             await asyncio.sleep(0.01)
 

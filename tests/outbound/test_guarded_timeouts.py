@@ -1,25 +1,25 @@
 """Fetching from servers that are slow, endless, or speak nonsense: over real sockets."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
-from remuda.outbound.fetch import FetchTimeouts, GuardedFetcher
-from tests.kit.outbound_servers import HERE, Names, rejection_of, serving
+from remuda.outbound.fetch import FetchFailed, FetchTimeouts, GuardedFetcher, OpenResponse
+from tests.kit.clocks import skip
+from tests.kit.outbound_servers import HERE, Answer, Names, Served, rejection_of, serving
 
 NO_NAMES = Names({})
 
 
 async def silent(writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(60)
+    await asyncio.sleep(10_000)
     writer.write(b"never")
 
 
 async def stalling(writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegun")
     await writer.drain()
-    await asyncio.sleep(60)
+    await asyncio.sleep(10_000)
 
 
 async def trickling(writer: asyncio.StreamWriter) -> None:
@@ -30,32 +30,59 @@ async def trickling(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.01)
 
 
+async def until_asked(served: Served, times: int) -> None:
+    while len(served.asked) < times:  # noqa: ASYNC110  the server has no event for it
+        await asyncio.sleep(0.01)
+
+
+async def read_all(opened: OpenResponse) -> None:
+    while await opened.read():
+        pass
+
+
 async def test_a_server_that_says_nothing_is_left() -> None:
-    patient = FetchTimeouts(connect_s=5, stall_s=0.1)
     async with serving(silent) as served:
-        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=patient)
-        assert await rejection_of(guarded, served.url()) == ("it does not respond correctly", True)
-        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=replace(patient, stall_s=60))
-        assert await rejection_of(guarded, served.url(), total_s=0.1) == ("it does not respond in time", True)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=FetchTimeouts(stall_s=10))
+        fetching = asyncio.create_task(rejection_of(guarded, served.url(), total_s=1000))
+        await until_asked(served, 1)
+        skip(10)
+        assert await fetching == ("it does not respond correctly", True)
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=FetchTimeouts(stall_s=1000))
+        fetching = asyncio.create_task(rejection_of(guarded, served.url(), total_s=10))
+        await until_asked(served, 2)
+        skip(10)
+        assert await fetching == ("it does not respond in time", True)
 
 
-async def test_a_server_that_stops_or_never_ends_is_left() -> None:
-    slow = ("its response stalls or takes too long", True)
-    async with serving(stalling) as stopped, serving(trickling) as endless:
-        hasty = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=FetchTimeouts(stall_s=0.1))
-        assert await rejection_of(hasty, stopped.url()) == slow
-        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE)
-        assert await rejection_of(guarded, stopped.url(), total_s=0.2) == slow
-        assert await rejection_of(guarded, endless.url(), total_s=0.2) == slow
+@pytest.mark.parametrize(
+    ("answer", "limits"),
+    [
+        (stalling, {"stall_s": 10, "total_s": 1000}),
+        (stalling, {"stall_s": 1000, "total_s": 10}),
+        (trickling, {"stall_s": 1000, "total_s": 10}),
+    ],
+    ids=["it stalls", "it stalls until the end", "it never ends"],
+)
+async def test_a_server_that_stops_or_never_ends_is_left(answer: Answer, limits: dict[str, float]) -> None:
+    timeouts = FetchTimeouts(stall_s=limits["stall_s"])
+    async with serving(answer) as served:
+        guarded = GuardedFetcher(resolve=NO_NAMES, reach=HERE, timeouts=timeouts)
+        async with guarded.open(served.url(), {}, total_s=limits["total_s"]) as opened:
+            assert await opened.read()
+            asyncio.get_running_loop().call_soon(skip, 10)  # when the next part is being waited for
+            with pytest.raises(FetchFailed) as left:
+                await read_all(opened)
+        assert (left.value.reason, left.value.is_temporary) == ("its response stalls or takes too long", True)
 
 
 async def test_a_resolver_that_hangs_is_left() -> None:
     async def hanging(host: str, port: int) -> list[object]:
-        await asyncio.sleep(60)
+        skip(10)
+        await asyncio.Event().wait()
         return [host, port]
 
     guarded = GuardedFetcher(resolve=hanging, reach=HERE)  # type: ignore[arg-type]  # it never gets to answering
-    assert await rejection_of(guarded, "http://images.example/", total_s=0.1) == ("it does not respond in time", True)
+    assert await rejection_of(guarded, "http://images.example/", total_s=10) == ("it does not respond in time", True)
 
 
 @pytest.mark.parametrize(

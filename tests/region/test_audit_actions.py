@@ -15,6 +15,7 @@ ACTIONS = {
     "region": {
         "abandon",
         "adopt",
+        "check",
         "consolesessions",
         "detail",
         "forget",

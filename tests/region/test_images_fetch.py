@@ -148,7 +148,7 @@ async def test_m27_slow_servers_of_one_organization_do_not_keep_another_from_a_l
     async with serving(silent) as stalled, serving(saying(DISK)) as served:
         images = fetcher(header_s=300.0, stall_s=300.0)
         looks = [asyncio.create_task(images.read_header(stalled.url(), ORG)) for _ in range(40)]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             for _ in range(8):
                 await asked.acquire()
         assert images.slots.waiting == 32

@@ -39,7 +39,7 @@ STATUS = (422, "Image read failed with an incorrect status code, please ensure t
 RANGE = (400, "Unable to peek image header, incorrect response size for range")
 SMALL = (422, "Unable to peek image header, response too small")
 MAGIC = (422, "Image does not contain a valid master boot record, ensure the image is in raw format")
-TIMEOUT_S = 20.0
+TIMEOUT_S = 120.0
 
 
 class ImportHost:

@@ -24,7 +24,7 @@ from tests.kit.simulation.runner import World, simulate
 from tests.kit.simulation.slices import Coverage, slice_name, sliced
 from tests.kit.store.checks import looking_into
 
-SLICES = sliced(160, length=40)
+SLICES = sliced(128, length=32)
 ACTS = 10
 PAUSE_S = 4.0
 CROWD = {Hosts: 1, Networkers: 4, Holders: 2, Drivers: 1, Imagers: 1, Services: 1, Operators: 1, Owners: 16, Guards: 3}

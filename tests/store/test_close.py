@@ -36,16 +36,19 @@ async def test_writes_under_way_are_finished_and_later_ones_refused(path: Path) 
 async def test_callers_that_never_stop_writing_do_not_keep_it_open(path: Path) -> None:
     store = opened(path)
 
+    is_written = asyncio.Event()
+
     async def write_for_ever(caller: int) -> int:
         for number in range(1_000_000):
             try:
                 await store.create(horse(f"h-{caller}-{number}"))
             except StoreClosed:
                 return number
+            is_written.set()
         raise AssertionError("the store is never closed")
 
     callers = [asyncio.create_task(write_for_ever(caller)) for caller in range(8)]
-    await asyncio.sleep(0.05)
+    await is_written.wait()
     await store.close()
     written = sum(await asyncio.gather(*callers))
     store = opened(path)

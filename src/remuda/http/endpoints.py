@@ -1,7 +1,7 @@
 """Endpoint: a route with everything that can be prepared before the first request."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial, reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial, reduce
 from types import NoneType
 from typing import Any
 
@@ -144,7 +144,7 @@ def parents_in(body: type) -> Callable[[Any], Mapping[str, str]]:
 
     The names are those of path parameters: `networkID` for the field `networkId` of the body or of its `spec`.
     """
-    found = [(path, parameter) for path, name in _fields(body) if (parameter := _PARENTS.get(name)) is not None]
+    found = _parents(body) if isinstance(body, type) and issubclass(body, msgspec.Struct) else ()
 
     def named_in(read: Any) -> Mapping[str, str]:
         return {parameter: str(reduce(getattr, path, read)) for path, parameter in found}
@@ -153,6 +153,11 @@ def parents_in(body: type) -> Callable[[Any], Mapping[str, str]]:
 
 
 _PARENTS: Mapping[str, str] = {"organizationId": "organizationID", "networkId": "networkID"}
+
+
+@cache  # every API of a table asks again, and msgspec computes the fields of a type on each call
+def _parents(body: type[msgspec.Struct]) -> Sequence[tuple[tuple[str, ...], str]]:
+    return [(path, parameter) for path, name in _fields(body) if (parameter := _PARENTS.get(name)) is not None]
 
 
 def _fields(body: type) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -246,11 +246,13 @@ class Table:
             return last if route.has_secret and parent.endswith("}") and not last.startswith("{") else ""
         if route.method != "POST" or last.startswith("{"):
             return ""
-        others = [each.path for each in self.routes if each is not route]
-        is_collection = any(f"{path}/".startswith(f"{route.path}/") for path in others)
         is_below = not _VERSION.search(parent)
         is_action = parent.endswith("}") or (is_below and route.response_type is NoneType)
-        return last if is_action and not is_collection else ""
+        return last if is_action and not self._is_collection(route) else ""
+
+    def _is_collection(self, route: AnyRoute) -> bool:
+        others = (each.path for each in self.routes if each is not route)
+        return any(f"{path}/".startswith(f"{route.path}/") for path in others)
 
 
 _SEGMENT = re.compile(r"[^{}/]+|\{[^{}/]+\}")

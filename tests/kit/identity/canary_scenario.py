@@ -252,7 +252,7 @@ class Scene:
 
 async def _told(chunks: AsyncIterator[bytes], *events: bytes) -> None:
     """Return when one of these has come."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         async for chunk in chunks:
             if any(event in chunk for event in events):
                 return

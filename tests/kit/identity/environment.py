@@ -29,7 +29,7 @@ ROOT = "root@remuda.test"
 LOOKER = "looker@remuda.test"
 """A platform reader."""
 ORGANIZATIONS = "/api/v1/organizations"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)

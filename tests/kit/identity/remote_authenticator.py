@@ -126,6 +126,8 @@ class There:
     feed: RevocationFeed
     authenticator: RemoteAuthenticator
     asked: Counter[str]
+    answered: Counter[str]
+    """What identity has answered to, whether or not the answers may arrive."""
     may_answer: asyncio.Event
     """Clear it, and answers to what is asked do not arrive."""
     following: asyncio.Task[Any] = field(repr=False)
@@ -178,9 +180,10 @@ async def apart(
     if not is_up:
         await identity.stop()
     own, server = Secret(await authentication.service_token(service)), f"http://{identity.address}"
-    clock, fetcher, asked, may_answer = (
+    clock, fetcher, asked, answered, may_answer = (
         SkippingClock(),
         Fetcher(GuardedFetcher(resolve=SystemResolver(), reach=HERE)),
+        Counter[str](),
         Counter[str](),
         asyncio.Event(),
     )
@@ -194,10 +197,12 @@ async def apart(
     )
     feed = RevocationFeed(client, clock)
     authenticator = RemoteAuthenticator(
-        issuer=ISSUER, server=server, fetch=counting(fetcher, asked, may_answer), feed=feed, clock=clock
+        issuer=ISSUER, server=server, fetch=counting(fetcher, asked, answered, may_answer), feed=feed, clock=clock
     )
     following = asyncio.create_task(feed.run())
-    there = There(authentication, elsewhere, identity, clock, feed, authenticator, asked, may_answer, following)
+    there = There(
+        authentication, elsewhere, identity, clock, feed, authenticator, asked, answered, may_answer, following
+    )
     try:
         if is_up and service in authentication.settings.system_accounts:
             await there.until_believed()
@@ -209,12 +214,16 @@ async def apart(
         await store.close()
 
 
-def counting(fetch: Fetcher, asked: Counter[str], may_answer: asyncio.Event) -> Callable[..., Any]:
+def counting(
+    fetch: Fetcher, asked: Counter[str], answered: Counter[str], may_answer: asyncio.Event
+) -> Callable[..., Any]:
     """Count what is asked for, by the last word of its path, and hold answers back if that is wanted."""
 
     async def ask(method: str, url: str, headers: dict[str, str], body: bytes | None, *, organization: str) -> Fetched:
-        asked[url.rpartition("/")[2]] += 1
+        what = url.rpartition("/")[2]
+        asked[what] += 1
         answer = await fetch(method, url, headers, body, organization=organization)
+        answered[what] += 1
         await may_answer.wait()
         return answer
 

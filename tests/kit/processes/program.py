@@ -57,7 +57,7 @@ class Running:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return the exit code and the log."""
         self.process.send_signal(how)
-        _, log = self.process.communicate(timeout=30)
+        _, log = self.process.communicate(timeout=120)
         return self.process.wait(), log
 
 
@@ -110,7 +110,7 @@ def _until_ready(process: Forked | subprocess.Popen[str], data: Path) -> Iterato
 def refused(data: Path, listen: str = "127.0.0.1:0", *more: str, environment: Mapping[str, str] | None = None) -> str:
     """Start it where it cannot run; return the one sentence it says."""
     with up(data, listen, *more, environment=environment) as process:
-        out, error = process.communicate(timeout=30)
+        out, error = process.communicate(timeout=120)
     assert (process.returncode, out) == (1, ""), error
     assert error.count("\n") == 1, error
     return error.strip()
@@ -121,5 +121,5 @@ def remuda(
 ) -> subprocess.CompletedProcess[str]:
     """Run another command."""
     with start(code, *words, environment=environment, stdout=stdout) as process:
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=120)
         return subprocess.CompletedProcess(words, process.wait(), out, error)

@@ -23,7 +23,7 @@ class Shell:
         )
 
     def close(self) -> None:
-        self._bash.communicate(timeout=30)
+        self._bash.communicate(timeout=120)
 
     def type(self, command: str) -> str:
         """Run a command and return what a terminal shows of it."""

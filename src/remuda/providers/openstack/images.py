@@ -13,6 +13,7 @@ from remuda.providers.contract.common import InUse, Rejected
 from remuda.providers.openstack.client import WHOLE, CloudSession
 from remuda.providers.openstack.errors import ApiError
 from remuda.providers.openstack.image_properties import OUR_ID, image_of, properties_of
+from remuda.providers.openstack.image_signatures import ImageVerifier
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
 _CONFLICT = 409
@@ -26,8 +27,8 @@ Document = dict[str, Any]
 class OpenStackImages:
     """Capability of managing images."""
 
-    def __init__(self, access: TenancyAccess) -> None:
-        self._access = access
+    def __init__(self, access: TenancyAccess, verifier: ImageVerifier | None = None) -> None:
+        self._access, self._verifier = access, verifier
         self._our_ids: dict[str, str] = {}
 
     async def images(self) -> Sequence[CloudImage]:
@@ -69,8 +70,7 @@ class OpenStackImages:
         document = found[1]
         if OUR_ID not in document:
             raise NotFound("image", image)
-        for tenancy in await self._access.names():
-            session = await self._access.manager(tenancy)
+        async for _, _, session in self._access.sessions():
             if await session.items("compute", "/servers", "servers", Document, image=document["id"], limit=1):
                 raise InUse("image", image)
         owner = self._access.manager_in(document["owner"])
@@ -80,6 +80,7 @@ class OpenStackImages:
             if error.http_status != _CONFLICT:
                 raise
             raise InUse("image", image) from None
+        await self._access.remove_without_images(document["owner"])
 
     async def cloud_id(self, image: str) -> tuple[str, CloudImage]:
         """Return the id that Glance has for an image, and the image, or raise NotFound."""
@@ -107,8 +108,16 @@ class OpenStackImages:
         document = only(documents, "image", image, "image")
         if document is None:
             document = await self._public(session, image)
-        cloud_image = None if document is None else image_of(document)
+        cloud_image = None if document is None else self._offered(document)
         return None if cloud_image is None or document is None else (cloud_image, document)
+
+    def _offered(self, document: Document) -> CloudImage | None:
+        """Return an image that is offered: ours, or one with the properties and the signature that are required."""
+        image = image_of(document)
+        is_ours = OUR_ID in document
+        if image is None or is_ours or self._verifier is None or self._verifier.is_signed(document):
+            return image
+        return None
 
     @staticmethod
     async def _public(session: CloudSession, image: str) -> Document | None:
@@ -120,7 +129,7 @@ class OpenStackImages:
         documents = await _listed(session, visibility="public")
         documents += [each for each in await _listed(session, visibility="community") if OUR_ID in each]
         self._our_ids = {each["id"]: str(each.get(OUR_ID, each["id"])) for each in documents}
-        found = [(image_of(each), each) for each in documents]
+        found = [(self._offered(each), each) for each in documents]
         return [(image, document) for image, document in found if image is not None]
 
 

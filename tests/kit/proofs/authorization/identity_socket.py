@@ -51,7 +51,7 @@ class Wire:
         read = b""
         with contextlib.closing(writer), contextlib.suppress(ConnectionError):
             writer.write(sent)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 while chunk := await reader.read(65_536):
                     read += chunk
         return [_answer(part) for part in _STATUS.split(read)[1:]]

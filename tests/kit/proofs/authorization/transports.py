@@ -3,6 +3,7 @@
 Every denial must be the same through each of them.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, get_args, get_origin
@@ -24,6 +25,8 @@ from tests.kit.asgi.contract import Contract
 from tests.kit.asgi.validating import Validated
 from tests.kit.proofs.authorization.credentials import CallerCredentials
 from tests.kit.proofs.authorization.matrix import Caller, Row
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +50,8 @@ class Request:
     def target(self) -> str:
         """The path on the wire: a value is encoded twice, because servers decode it twice."""
         path = self.row.path
-        for name, value in self.values.items():
-            path = path.replace(f"{{{name}}}", quote(quote(value, safe=""), safe=""))
+        for name in _PARAMETER.findall(path):
+            path = path.replace(f"{{{name}}}", quote(quote(self.values[name], safe=""), safe=""))
         return path
 
 
