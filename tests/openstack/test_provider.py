@@ -27,8 +27,9 @@ from tests.kit.providers.conformance import (
     new_image,
 )
 from tests.openstack.fault_proxy import FaultProxy, faulty
-from tests.openstack.plane.api import Session, domain_of_its_own
+from tests.openstack.plane.api import Session
 from tests.openstack.plane.configuration import POLICIES
+from tests.openstack.regions import domain_of_its_own
 from tests.openstack.test_conformance import (  # noqa: F401  a fixture
     PATIENT,
     Cloud,
@@ -265,9 +266,8 @@ def test_m23_an_image_of_another_region_of_the_cloud_is_none_of_ours(cloud: Clou
         assert images is not None
         await images.create_image(new_image(), content(DISK))
         await opened.bench.image_in_state(new_image().id, "ready")
-        with domain_of_its_own(cloud.plane.configuration) as (domain, user):
-            other = described(cloud.plane, domain, user)
-            await asyncio.to_thread(run, other, lacking)
+        with domain_of_its_own(cloud.plane) as domain:
+            await asyncio.to_thread(run, described(domain), lacking)
         assert await images.find_image(new_image().id) is not None
 
     async def lacking(opened: Opened) -> None:
