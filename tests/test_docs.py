@@ -56,6 +56,7 @@ _TEST = re.compile(r"`(test_\w+)`")
 READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *PAGES]
 SUBJECTS = {
     "provider-calls": ["providers", "reconcile"],
+    "openstack": ["providers", "region", "cli"],
     "reconcile": ["reconcile"],
     "operations": ["operations"],
     "store": ["store", "kernel"],

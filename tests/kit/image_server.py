@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.kit.processes.terminal import IMAGES
 
-DISK = b"\xfa" * 510 + b"\x55\xaa" + bytes(2048)
-"""A raw disk with a master boot record."""
+_PARTITION = bytes([0x80, 0, 2, 0, 0x83, 0, 5, 0]) + (1).to_bytes(4, "little") + (4).to_bytes(4, "little")
+DISK = bytes(446) + _PARTITION + bytes(48) + b"\x55\xaa" + bytes(2048)
+"""A raw disk with a master boot record, which OpenStack looks at as well."""
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The provider contract on a real OpenStack: the same scenarios as on every provider, through the same calls."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.providers.openstack.client import CloudAddress
@@ -19,10 +21,13 @@ from tests.kit.providers.conformance import Bench, everything
 from tests.openstack.plane.api import Session, eventually
 from tests.openstack.plane.configuration import PASSWORD, REGION
 from tests.openstack.plane.plane import Plane
+from tests.openstack.regions import Domain, domain_of_its_own
 
 pytestmark = pytest.mark.openstack
 
-PAUSE_S = 0.2
+PAUSE_S = 0.3
+PATIENT = CallSettings(deadline_s=300.0, unresponsive_after_s=300.0)
+"""Calls as a process has them, on a machine that may be busy with something else."""
 RESOURCES = (  # what a tenant can leave behind, as the administrator sees it
     ("keystone", "/projects", "projects"),
     ("keystone", "/users", "users"),
@@ -71,7 +76,7 @@ class Cloud:
         clock, randomness = SystemClock(), SystemRandomness()
         cloud = open_cloud(self.settings, MemoryCredentials(), clock=clock, randomness=randomness)
         bench = Bench(
-            provider=through_calls(cloud.provider, clock, randomness),
+            provider=through_calls(cloud.provider, clock, randomness, PATIENT),
             clock=clock,
             flavor=self.flavor,
             image=self.image,
@@ -128,14 +133,20 @@ async def remove_balancers(bench: Bench) -> None:
 
 
 @pytest.fixture(scope="module")
-def cloud(plane: Plane) -> Cloud:
-    manager, admin = Session.manager(plane.configuration), Session.admin(plane.configuration)
+def cloud(plane: Plane) -> Iterator[Cloud]:
+    """A region with a domain of its own."""
+    with domain_of_its_own(plane) as domain:
+        yield described(domain)
+
+
+def described(domain: Domain) -> Cloud:
+    plane = domain.plane
+    admin = Session.admin(plane.configuration)
     flavors = {each["name"]: each["id"] for each in admin.get("nova", "/flavors")["flavors"]}
     images = {each["name"]: each["id"] for each in admin.get("glance", "/v2/images?visibility=public")["images"]}
-    user, domain = manager.token["user"]["id"], manager.token["domain"]["id"]
     settings = OpenStackSettings(
         address=CloudAddress(auth_url=plane.configuration.auth_url, region=REGION),
-        manager=Manager(user, domain, Secret(PASSWORD)),
+        manager=Manager(domain.user, domain.id, Secret(PASSWORD)),
         physical_network="physnet1",
     )
     return Cloud(plane, settings, flavors["m1.small"], images["debian-12"], images["ubuntu-24.04"])

@@ -1,6 +1,8 @@
 """OpenStack clouds as providers of regions; imported only where a region has one, because its client is heavy."""
 
 import asyncio
+import base64
+import binascii
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -178,6 +180,7 @@ async def _settings(found: RegionOpenstack, manager: Manager) -> OpenStackSettin
     external = None if network is None or network.external_networks is None else network.external_networks.selector
     provider = None if network is None else network.provider_networks
     flavors = None if compute is None else compute.flavors
+    preflight = None if compute is None else compute.placement_preflight
     return OpenStackSettings(
         address=await _address(found),
         manager=manager,
@@ -189,7 +192,20 @@ async def _settings(found: RegionOpenstack, manager: Manager) -> OpenStackSettin
         external_network_tags=frozenset(external.tags if external else ()),
         physical_network=provider.physical_network if provider else "",
         server_group_policy=compute.server_group_policy if compute else "",
+        checks_hosts=preflight is not None and preflight.enabled,
+        required_traits=preflight.required_traits if preflight else (),
+        image_key=_image_key(found),
     )
+
+
+def _image_key(found: RegionOpenstack) -> bytes:
+    """Return the key that signs images as PEM, or nothing."""
+    selector = None if found.image is None else found.image.selector
+    try:
+        return b"" if selector is None else base64.b64decode(selector.signing_key, validate=True)
+    except binascii.Error:
+        problem = "is not base64"
+        raise Invalid("spec.openstack.image.selector.signingKey", problem, remedy="encode the PEM text") from None
 
 
 def _overrides(metadata: tuple[FlavorMetadata, ...]) -> Mapping[str, FlavorOverride]:

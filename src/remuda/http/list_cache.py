@@ -43,6 +43,8 @@ _MAX_READ = 2_000
 """Number of objects that are read for one list at most, visible or not."""
 _SLICE = 50
 """Objects that are read and rendered before the event loop continues with other work."""
+_STORED_SLICE = 100
+"""The same after a page whose visible objects were all rendered before."""
 
 
 @dataclass(slots=True)
@@ -217,6 +219,7 @@ class _ItemReader:
         self._collection = collection
         self._visible: dict[bytes, bool] = {}
         """By labels, whether objects with these are visible: few differ."""
+        self._limit = _SLICE
 
     async def page(self, found: CachedList, after: str | None) -> Page[Any]:
         """Read a page, and add its visible objects to a list."""
@@ -225,7 +228,7 @@ class _ItemReader:
         if form is None:
             page: Page[Any] = await store.list(kind, **collection.listed, limit=_SLICE, after=after)
         else:
-            page = await store.list_renderings(kind, form.name, **collection.listed, limit=_SLICE, after=after)
+            page = await store.list_renderings(kind, form.name, **collection.listed, limit=self._limit, after=after)
         rendered: list[tuple[Resource, bytes]] = []
         for item in page.items:
             if isinstance(item, Rendering):
@@ -234,6 +237,7 @@ class _ItemReader:
             elif collection.visible is None or collection.visible(item):
                 _add(found, item, collection)
                 rendered.append((item, found.items[-1]))
+        self._limit = _SLICE if rendered else _STORED_SLICE
         _store(rendered, collection)
         return page
 

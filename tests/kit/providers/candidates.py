@@ -15,6 +15,7 @@ import pytest
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.calls import Calls
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.proxy import methods_of, proxied
 from remuda.providers.simulated.catalogue import SimCatalogue, SimDurations, load_catalogues, without_delays
@@ -96,8 +97,11 @@ class Simulated:
             await cloud.stop()
 
 
-def through_calls(provider: Provider, clock: Clock, randomness: Randomness) -> Provider:
-    return proxied(provider, Calls("cloud", methods_of(provider), clock=clock, randomness=randomness))
+def through_calls(
+    provider: Provider, clock: Clock, randomness: Randomness, settings: CallSettings | None = None
+) -> Provider:
+    calls = Calls("cloud", methods_of(provider), clock=clock, randomness=randomness, settings=settings)
+    return proxied(provider, calls)
 
 
 def _candidates() -> list[Candidate]:

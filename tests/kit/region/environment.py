@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from remuda.app import registry
 from remuda.app.connector import Connector
-from remuda.app.region_providers import OpenProvider, RegionProviders
+from remuda.app.region_providers import OpenProvider, OpenRegion, RegionProviders
 from remuda.app.services import identity_client
 from remuda.http.api import ApiSettings
 from remuda.http.ratelimit import RateLimit
@@ -61,6 +61,8 @@ UBUNTU = "33333333-3333-3333-3333-333333333333"
 TIMEOUT_S = 120.0
 
 T = TypeVar("T")
+Opener = Callable[[SqliteStore], OpenRegion]
+"""Returns what opens regions, for a store that has the credentials of tenancies."""
 
 
 @dataclass(frozen=True)
@@ -193,8 +195,12 @@ async def region_environment(
     is_instant: bool,
     identity_ports: dict[str, Any],
     more: dict[str, Any],
+    opener: Opener | None = None,
 ) -> AsyncIterator[RegionEnvironment]:
-    """Run both services over a store, with other ports of identity, and others of region (`more`)."""
+    """Run both services over a store, with other ports of identity, and others of region (`more`).
+
+    The `opener` opens what is behind regions that are added; without one, simulated clouds.
+    """
     api, rate = ApiSettings(certificates=certificate_proxies()), RateLimit(quota=10_000_000)
     common: dict[str, Any] = {
         "store": store,
@@ -208,8 +214,8 @@ async def region_environment(
     outbound: dict[str, Any] = {"fetch": nobody_answers, "find_txt": nothing_published, **common}
     identity = IdentityApp(IdentityPorts(settings=identity_settings(), **outbound | identity_ports))
     offered = catalogues()
-    like = LikeClouds(offered, clock, randomness)
-    providers = RegionProviders({}, like.open, store=store, clock=clock, randomness=randomness)
+    open_region = LikeClouds(offered, clock, randomness).open if opener is None else opener(store)
+    providers = RegionProviders({}, open_region, store=store, clock=clock, randomness=randomness)
     clouds = Clouds(
         {
             region_id(name): open_cloud(
@@ -257,7 +263,9 @@ async def region_environment(
 
 
 @asynccontextmanager
-async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> AsyncIterator[RegionEnvironment]:
+async def running(
+    directory: Path, *, is_instant: bool = True, opener: Opener | None = None, **ports: Any
+) -> AsyncIterator[RegionEnvironment]:
     """Run both services in real time for the time of a block; `ports` are those of `RegionPorts` to be otherwise."""
     store = open_store(directory / "remuda.db", registry(), SEALER)
     async with region_environment(
@@ -268,6 +276,7 @@ async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> 
         is_instant=is_instant,
         identity_ports={},
         more=ports,
+        opener=opener,
     ) as region:
         yield region
 

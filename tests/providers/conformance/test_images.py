@@ -9,7 +9,17 @@ from remuda.kernel.errors import AlreadyExists, NotFound, OutcomeUnknown
 from remuda.providers.contract.catalogue import CloudImageSpec
 from remuda.providers.contract.common import InUse, Rejected
 from tests.kit.providers.candidates import on_every_provider
-from tests.kit.providers.conformance import DISK, Bench, content, handle_of_server, new_image
+from tests.kit.providers.conformance import (
+    DISK,
+    NETWORK,
+    TENANCY,
+    Bench,
+    content,
+    everything,
+    handle_of_port,
+    handle_of_server,
+    new_image,
+)
 
 
 @on_every_provider("images")
@@ -106,6 +116,32 @@ async def test_a_snapshot_becomes_an_image_that_a_server_can_be_made_of(bench: B
     await bench.port(2)
     await servers.create_server(replace(bench.server_spec(2), image=new_image().id))
     await bench.in_state(handle_of_server(2), "running")
+
+
+@on_every_provider("snapshots", "images", "servers", "ports", "networks", "tenancies")
+async def test_a_snapshot_stays_after_its_tenancy_and_can_be_removed_then(bench: Bench) -> None:
+    provider = bench.provider
+    assert provider.images is not None
+    server = await bench.server()
+    assert provider.snapshots is not None
+    await provider.snapshots.snapshot_server(server.handle, new_image())
+    await bench.image_in_state(new_image().id, "ready")
+    assert provider.servers is not None
+    await provider.servers.remove_server(server.handle)
+    await bench.gone(server.handle)
+    assert provider.ports is not None
+    await provider.ports.remove_port(handle_of_port())
+    assert provider.networks is not None
+    await provider.networks.remove_network(NETWORK)
+    assert provider.tenancies is not None
+    await provider.tenancies.remove_tenancy(TENANCY)
+    assert await provider.tenancies.find_tenancy(TENANCY) is None
+    assert await everything(provider.tenancies.tenancies()) == []
+    left = await provider.images.find_image(new_image().id)
+    assert left is not None
+    assert left.state == "ready"
+    await provider.images.remove_image(new_image().id)
+    assert await provider.images.find_image(new_image().id) is None
 
 
 @on_every_provider("snapshots")

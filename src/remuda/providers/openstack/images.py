@@ -12,7 +12,8 @@ from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec
 from remuda.providers.contract.common import InUse, Rejected
 from remuda.providers.openstack.client import WHOLE, CloudSession
 from remuda.providers.openstack.errors import ApiError
-from remuda.providers.openstack.image_properties import OUR_ID, image_of, properties_of
+from remuda.providers.openstack.image_properties import DOMAIN, OUR_ID, image_of, properties_of
+from remuda.providers.openstack.image_signatures import ImageVerifier
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
 _CONFLICT = 409
@@ -26,8 +27,8 @@ Document = dict[str, Any]
 class OpenStackImages:
     """Capability of managing images."""
 
-    def __init__(self, access: TenancyAccess) -> None:
-        self._access = access
+    def __init__(self, access: TenancyAccess, verifier: ImageVerifier | None = None) -> None:
+        self._access, self._verifier = access, verifier
         self._our_ids: dict[str, str] = {}
 
     async def images(self) -> Sequence[CloudImage]:
@@ -49,7 +50,7 @@ class OpenStackImages:
             "visibility": "community",
             "container_format": "bare",
             "disk_format": "raw",
-            **properties_of(desired),
+            **self.properties_of(desired),
         }
         created: Document = await session.post("image", "/images", body, WHOLE, Document)
         try:
@@ -69,8 +70,7 @@ class OpenStackImages:
         document = found[1]
         if OUR_ID not in document:
             raise NotFound("image", image)
-        for tenancy in await self._access.names():
-            session = await self._access.manager(tenancy)
+        async for _, _, session in self._access.sessions():
             if await session.items("compute", "/servers", "servers", Document, image=document["id"], limit=1):
                 raise InUse("image", image)
         owner = self._access.manager_in(document["owner"])
@@ -80,6 +80,7 @@ class OpenStackImages:
             if error.http_status != _CONFLICT:
                 raise
             raise InUse("image", image) from None
+        await self._access.remove_without_images(document["owner"])
 
     async def cloud_id(self, image: str) -> tuple[str, CloudImage]:
         """Return the id that Glance has for an image, and the image, or raise NotFound."""
@@ -96,19 +97,31 @@ class OpenStackImages:
             await self._read()
         return self._our_ids.get(cloud_id, cloud_id)
 
+    def properties_of(self, desired: CloudImageSpec) -> dict[str, str]:
+        """Return the properties of an image that is created in this region."""
+        return {**properties_of(desired), DOMAIN: self._access.domain_id}
+
     async def publish(self, session: CloudSession, cloud_id: str) -> None:
         """Let every tenancy use an image of this session's project."""
         await session.patch("image", f"/images/{cloud_id}", _VISIBILITY, content_type=_PATCH_TYPE)
 
     async def _find(self, image: str) -> tuple[CloudImage, Document] | None:
         session = await self._access.own()
-        query = {OUR_ID: image, "visibility": "community"}
+        query = {OUR_ID: image, DOMAIN: self._access.domain_id, "visibility": "community"}
         documents = await session.items("image", "/images", "images", Document, **query)
         document = only(documents, "image", image, "image")
         if document is None:
             document = await self._public(session, image)
-        cloud_image = None if document is None else image_of(document)
+        cloud_image = None if document is None else self._offered(document)
         return None if cloud_image is None or document is None else (cloud_image, document)
+
+    def _offered(self, document: Document) -> CloudImage | None:
+        """Return an image that is offered: ours, or one with the properties and the signature that are required."""
+        image = image_of(document)
+        is_ours = OUR_ID in document
+        if image is None or is_ours or self._verifier is None or self._verifier.is_signed(document):
+            return image
+        return None
 
     @staticmethod
     async def _public(session: CloudSession, image: str) -> Document | None:
@@ -118,9 +131,10 @@ class OpenStackImages:
     async def _read(self) -> Sequence[tuple[CloudImage, Document]]:
         session = await self._access.own()
         documents = await _listed(session, visibility="public")
-        documents += [each for each in await _listed(session, visibility="community") if OUR_ID in each]
+        ours = {DOMAIN: self._access.domain_id, "visibility": "community"}
+        documents += [each for each in await _listed(session, **ours) if OUR_ID in each]
         self._our_ids = {each["id"]: str(each.get(OUR_ID, each["id"])) for each in documents}
-        found = [(image_of(each), each) for each in documents]
+        found = [(self._offered(each), each) for each in documents]
         return [(image, document) for image, document in found if image is not None]
 
 

@@ -183,9 +183,7 @@ class OpenStackLoadBalancers:
             await member.delete("network", f"/ports/{port.id}")
 
     async def balancers(self) -> AsyncIterator[Sequence[Handle]]:
-        for tenancy in await self.access.names():
-            project = await self.access.project(tenancy)
-            manager = self.access.manager_in(project)
+        async for tenancy, project, manager in self.access.sessions():
             found = await manager.all(SERVICE, _BALANCERS, "loadbalancers", _Balancer, project_id=project)
             ports = await self.ports.named(manager, project, NAME_PREFIX)
             names = {each.name for each in found if each.name.startswith(NAME_PREFIX)} | {each.name for each in ports}

@@ -117,9 +117,7 @@ class OpenStackNetworks:
             raise InUse("network", handle.name) from None
 
     async def networks(self) -> AsyncIterator[Sequence[CloudNetwork]]:
-        for tenancy in await self._access.names():
-            project = await self._access.project(tenancy)
-            manager = self._access.manager_in(project)
+        async for tenancy, project, manager in self._access.sessions():
             networks = await manager.all("network", "/networks", "networks", _Network, project_id=project)
             subnets = await manager.all("network", "/subnets", "subnets", _Subnet, project_id=project)
             by_network = {(each.network_id, each.name): each for each in subnets}

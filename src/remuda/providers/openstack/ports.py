@@ -111,9 +111,7 @@ class OpenStackPorts:
             raise InUse("port", handle.name) from None
 
     async def ports(self) -> AsyncIterator[Sequence[CloudPort]]:
-        for tenancy in await self.access.names():
-            project = await self.access.project(tenancy)
-            manager = self.access.manager_in(project)
+        async for tenancy, project, manager in self.access.sessions():
             ours = await self.named(manager, project, _NAME_PREFIX)
             names = await self._names(manager, project, ours)
             yield [_cloud_port(tenancy, each, names) for each in ours]

@@ -8,6 +8,8 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.openstack.catalogue import FlavorSelection, OpenStackExternalNetworks, OpenStackFlavors
 from remuda.providers.openstack.client import CloudAddress, OpenStackClient
 from remuda.providers.openstack.consoles import OpenStackConsoles, OpenStackSnapshots
+from remuda.providers.openstack.hosts import HostCheck
+from remuda.providers.openstack.image_signatures import ImageVerifier
 from remuda.providers.openstack.images import OpenStackImages
 from remuda.providers.openstack.loadbalancers import OpenStackLoadBalancers
 from remuda.providers.openstack.networks import OpenStackNetworks
@@ -29,6 +31,12 @@ class OpenStackSettings:
     physical_network: str = ""
     """Physical network of VLANs; empty if networks belong to their project alone."""
     server_group_policy: str = ""
+    checks_hosts: bool = False
+    """Whether Placement is asked for a host that a server names, before the server is created."""
+    required_traits: tuple[str, ...] = ()
+    """Traits that such a host must have, besides those of the flavor."""
+    image_key: bytes = b""
+    """Public ECDSA key, as PEM, that must have signed the public images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,11 @@ def open_cloud(
     access = TenancyAccess(client, settings.manager, credentials)
     flavors = OpenStackFlavors(access, settings.flavors)
     external = OpenStackExternalNetworks(access, settings.external_network_ids, settings.external_network_tags)
-    images = OpenStackImages(access)
+    images = OpenStackImages(access, ImageVerifier(settings.image_key) if settings.image_key else None)
     groups = OpenStackSecurityGroups(access)
     ports = OpenStackPorts(access, groups, external)
-    servers = OpenStackServers(access, flavors, images, ports)
+    hosts = HostCheck(access, settings.required_traits) if settings.checks_hosts else None
+    servers = OpenStackServers(access, flavors, images, ports, hosts)
     provider = Provider(
         type="openstack",
         catalogue=flavors,

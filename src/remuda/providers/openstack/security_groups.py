@@ -85,9 +85,7 @@ class OpenStackSecurityGroups:
             raise InUse("security group", handle.name) from None
 
     async def groups(self) -> AsyncIterator[Sequence[CloudSecurityGroup]]:
-        for tenancy in await self.access.names():
-            project = await self.access.project(tenancy)
-            manager = self.access.manager_in(project)
+        async for tenancy, project, manager in self.access.sessions():
             found = await manager.all("network", "/security-groups", "security_groups", _Group, project_id=project)
             yield [
                 _cloud_group(Handle(tenancy, each.name), each) for each in found if each.name.startswith(_NAME_PREFIX)

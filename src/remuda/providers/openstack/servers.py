@@ -1,7 +1,7 @@
 """Servers at OpenStack, behind our ports.
 
 Nova takes a name twice, and its create has no token that makes it idempotent: the port, which has one server at most,
-decides between two creates. The loser ends in ERROR without the port, and is removed with the next create or removal.
+decides between two creates. The loser ends in ERROR without the port, and is removed when it is found.
 """
 
 import base64
@@ -19,6 +19,7 @@ from remuda.providers.contract.servers import CloudServer, CloudServerSpec, Clou
 from remuda.providers.openstack.catalogue import OpenStackFlavors
 from remuda.providers.openstack.client import CloudSession
 from remuda.providers.openstack.errors import ApiError
+from remuda.providers.openstack.hosts import HostCheck
 from remuda.providers.openstack.images import OpenStackImages
 from remuda.providers.openstack.ports import NeutronPort, OpenStackPorts
 from remuda.providers.openstack.tenancies import TenancyAccess, project_name
@@ -126,6 +127,7 @@ class OpenStackServers:
     flavors: OpenStackFlavors
     images: OpenStackImages
     ports: OpenStackPorts
+    hosts: HostCheck | None = None
 
     async def create_server(self, desired: CloudServerSpec) -> CloudServer:
         handle = desired.handle
@@ -188,8 +190,7 @@ class OpenStackServers:
         await self._act(handle, {"rebuild": body}, allowed=("running", "stopped", "failed"))
 
     async def server_versions(self) -> AsyncIterator[Sequence[CloudServerVersion]]:
-        for tenancy in await self.access.names():
-            manager = await self.access.manager(tenancy)
+        async for tenancy, _, manager in self.access.sessions():
             async for page in manager.pages("compute", "/servers/detail", "servers", NovaServer):
                 yield [
                     CloudServerVersion(Handle(tenancy, each.name), each.version)
@@ -221,6 +222,8 @@ class OpenStackServers:
         losers = [each for each in found if each not in behind]
         if len(behind) != 1 or any(each.status != "ERROR" for each in losers):
             raise Inconsistent("server", handle.name, part="server", found=len(found))
+        for each in losers:  # of a create that was sent again, because its response was lost
+            await session.delete("compute", f"/servers/{each.id}")
         return behind[0]
 
     async def _member(self, tenancy: str) -> CloudSession | None:
@@ -233,6 +236,8 @@ class OpenStackServers:
         flavor = await self.flavors.find(desired.flavor)
         if flavor is None:
             raise NotFound("flavor", desired.flavor)
+        if desired.host and self.hosts is not None:
+            await self.hosts.check(desired.host, flavor)
         cloud_id, image = await self.images.cloud_id(desired.image)
         if image.state != "ready":
             raise WrongState("image", desired.image, state=image.state)

@@ -7,8 +7,7 @@ application credential is stored elsewhere, sealed; if it is lost, the credentia
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -19,12 +18,15 @@ from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.openstack.client import CloudSession, OpenStackClient
-from remuda.providers.openstack.errors import ApiError, Denied
+from remuda.providers.openstack.errors import ApiError, LoginRejected
 from remuda.providers.openstack.logins import ApplicationCredential, PasswordLogin
+from remuda.providers.openstack.quotas import lift_quotas, restore_quotas
 
 T = TypeVar("T")
 
 TENANCY_TAG = "remuda"
+IMAGES_TAG = "remuda-images"
+"""Tag of the project of a tenancy that was removed, as long as images belong to it: Glance never changes an owner."""
 OWN_PROJECT = "region"
 """Description of the region's own project."""
 MANAGER_ROLES = ("manager", "member")
@@ -35,27 +37,6 @@ _NOT_FOUND, _CONFLICT = 404, 409
 _DEFAULT_GROUP = "default"
 _PASSWORD_BYTES = 32
 _REVOCATION_S = 1.1
-_UNLIMITED: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "compute": (
-        "/os-quota-sets/{project}",
-        "quota_set",
-        ("instances", "cores", "ram", "key_pairs", "metadata_items", "server_groups", "server_group_members"),
-    ),
-    "network": (
-        "/quotas/{project}",
-        "quota",
-        (
-            *("network", "subnet", "subnetpool", "port", "router", "floatingip"),
-            *("security_group", "security_group_rule", "rbac_policy"),
-        ),
-    ),
-    "block-storage": (
-        "/os-quota-sets/{project}",
-        "quota_set",
-        ("volumes", "gigabytes", "snapshots", "backups", "backup_gigabytes", "per_volume_gigabytes", "groups"),
-    ),
-}
-"""Quotas by service: our own quotas count, not those of the cloud."""
 
 
 class CredentialStore(Protocol):
@@ -84,6 +65,10 @@ class _Project(msgspec.Struct, frozen=True):
     name: str
     description: str | None = ""
     tags: tuple[str, ...] = ()
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: str
 
 
 class _KeyPair(msgspec.Struct, frozen=True):
@@ -178,11 +163,8 @@ class TenancyAccess:
         if project is not None:
             self.client.forget(self._in_project(project))
 
-    async def manager(self, tenancy: str) -> CloudSession:
-        """Return the session of the manager in a tenancy."""
-        return self.manager_in(await self.project(tenancy))
-
     def manager_in(self, project: str) -> CloudSession:
+        """Return the session of the manager in a project."""
         return self.client.session(self._in_project(project))
 
     async def member(self, tenancy: str) -> CloudSession:
@@ -195,9 +177,30 @@ class TenancyAccess:
     def _in_project(self, project: str) -> PasswordLogin:
         return PasswordLogin(self._manager.user, self._manager.password, project=project)
 
-    async def names(self) -> Sequence[str]:
-        """Return the names of all tenancies."""
-        return [each.description or "" for each in await self.projects()]
+    async def sessions(self) -> AsyncIterator[tuple[str, str, CloudSession]]:
+        """Yield each tenancy with its project and the session of the manager in it."""
+        for each in await self.projects():
+            session = self.manager_in(each.id)
+            try:
+                await session.services()
+            except LoginRejected:  # its create stopped before the manager had a role in it
+                try:
+                    await self.grant(each.id, self.manager_id, MANAGER_ROLES)
+                except ApiError as error:
+                    if error.http_status != _NOT_FOUND:
+                        raise
+                    continue  # it was removed meanwhile
+            yield each.description or "", each.id, session
+
+    async def has_images(self, project: str) -> bool:
+        query = {"owner": project, "visibility": "all", "limit": 1}
+        return bool(await self.manager_in(project).items("image", "/images", "images", _Id, **query))
+
+    async def remove_without_images(self, project: str) -> None:
+        """Remove the project of a removed tenancy with its last image."""
+        found = await self.domain.get("identity", f"/projects/{project}", "project", _Project)
+        if IMAGES_TAG in found.tags and not await self.has_images(project):
+            await self.domain.delete("identity", f"/projects/{project}")
 
     async def projects(self) -> Sequence[_Project]:
         projects = await self.domain.items(
@@ -218,7 +221,7 @@ class OpenStackTenancies:
     async def converge_tenancy(self, desired: Tenancy) -> None:
         project = await self._converge_project(desired)
         await self._access.grant(project, self._access.manager_id, MANAGER_ROLES)
-        await self._lift_quotas(project)
+        await lift_quotas(self._access.manager_in(project), project)
         user, password = await self._converge_user(desired.name)
         await self._access.grant(project, user, MEMBER_ROLES)
         if await self._access.credentials.find(desired.name) is None:
@@ -229,11 +232,11 @@ class OpenStackTenancies:
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
         project = await self._access.find_project(name)
-        return None if project is None else await self._tenancy(project)
+        return None if project is None or TENANCY_TAG not in project.tags else await self._tenancy(project)
 
     async def remove_tenancy(self, name: str) -> None:
         project = await self._access.find_project(name)
-        if project is None:
+        if project is None or TENANCY_TAG not in project.tags:
             await self._access.credentials.remove(name)
             return
         manager = self._access.manager_in(project.id)
@@ -248,8 +251,11 @@ class OpenStackTenancies:
             owner = await self._own_session(name, project.id, user)
             await owner.delete("compute", f"/os-keypairs/{project.name}")
             await self._access.domain.delete("identity", f"/users/{user}")
-        await self._restore_quotas(manager, project.id)
-        await self._access.domain.delete("identity", f"/projects/{project.id}")
+        await restore_quotas(manager, project.id)
+        if await self._access.has_images(project.id):
+            await self._access.domain.put("identity", f"/projects/{project.id}/tags", {"tags": [IMAGES_TAG]})
+        else:
+            await self._access.domain.delete("identity", f"/projects/{project.id}")
         self._access.forget(name)
         await self._access.credentials.remove(name)
 
@@ -300,21 +306,6 @@ class OpenStackTenancies:
         if sorted(project.tags) != tags:
             await self._access.domain.put("identity", f"/projects/{project.id}/tags", {"tags": tags})
         return project.id
-
-    async def _lift_quotas(self, project: str) -> None:
-        manager = self._access.manager_in(project)
-        services = await manager.services()
-        for service, (path, key, names) in _UNLIMITED.items():
-            if service in services:
-                await manager.put(service, path.format(project=project), {key: dict.fromkeys(names, -1)})
-
-    async def _restore_quotas(self, manager: CloudSession, project: str) -> None:
-        """Remove the quotas that were set. Where the cloud denies that, they stay."""
-        services = await manager.services()
-        for service, (path, _, _) in _UNLIMITED.items():
-            if service in services:
-                with suppress(Denied):
-                    await manager.delete(service, path.format(project=project))
 
     async def _find_user(self, tenancy: str) -> str | None:
         name = project_name(tenancy)
