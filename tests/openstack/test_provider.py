@@ -110,7 +110,10 @@ def test_m23_a_named_host_is_asked_for_and_used(cloud: Cloud) -> None:  # noqa: 
             await servers.create_server(replace(wanted, host="compute-9"))
         assert await servers.find_server(handle_of_server()) is None
         await servers.create_server(replace(wanted, host="compute-2"))
-        assert (await opened.bench.in_state(handle_of_server(), "running")).host == "compute-2"
+        made = await opened.bench.in_state(handle_of_server(), "running")
+        admin = Session.admin(cloud.plane.configuration)
+        found = admin.get("nova", f"/servers/{made.id}")["server"]
+        assert found["OS-EXT-SRV-ATTR:hypervisor_hostname"] == "compute-2"
 
     run(cloud, scenario, settings)
 
@@ -250,7 +253,8 @@ def test_m24_a_scan_costs_the_same_however_many_servers_there_are(cloud: Cloud) 
         await opened.bench.server(1)
         await cost()  # the tokens are there from now on
         one = await cost()
-        await asyncio.gather(*(opened.bench.server(number) for number in (2, 3, 4)))
+        for number in (2, 3):
+            await opened.bench.server(number)
         assert await cost() == one
         assert one["servers"] == 2, "one list of tenancies, and one of servers in each"
         assert max(one.values()) <= 6
