@@ -45,7 +45,7 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) ## Everything fast: what must pass before each commit (lint runs beside the tests)
-	@$(MAKE) --no-print-directory lint & lint=$$!; $(PYTEST) $(USUAL_PARALLEL) $(USUAL); tests=$$?; \
+	@make --no-print-directory lint & lint=$$!; $(PYTEST) $(USUAL_PARALLEL) $(USUAL); tests=$$?; \
 		wait $$lint || { echo "make lint failed: see above" >&2; exit 1; }; exit $$tests
 
 coverage: $(READY) ## Branch coverage of src by the usual tests (TESTS=paths for some of them); it fails for no figure

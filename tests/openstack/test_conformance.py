@@ -18,9 +18,10 @@ from remuda.providers.openstack.provider import OpenStackSettings, open_cloud
 from remuda.providers.openstack.tenancies import Manager
 from tests.kit.providers.candidates import Part, Scenario, scenarios, through_calls
 from tests.kit.providers.conformance import Bench, everything
-from tests.openstack.plane.api import Session, domain_of_its_own, eventually
+from tests.openstack.plane.api import Session, eventually
 from tests.openstack.plane.configuration import PASSWORD, REGION
 from tests.openstack.plane.plane import Plane
+from tests.openstack.regions import Domain, domain_of_its_own
 
 pytestmark = pytest.mark.openstack
 
@@ -134,17 +135,18 @@ async def remove_balancers(bench: Bench) -> None:
 @pytest.fixture(scope="module")
 def cloud(plane: Plane) -> Iterator[Cloud]:
     """A region with a domain of its own."""
-    with domain_of_its_own(plane.configuration) as (domain, user):
-        yield described(plane, domain, user)
+    with domain_of_its_own(plane) as domain:
+        yield described(domain)
 
 
-def described(plane: Plane, domain: str, user: str) -> Cloud:
+def described(domain: Domain) -> Cloud:
+    plane = domain.plane
     admin = Session.admin(plane.configuration)
     flavors = {each["name"]: each["id"] for each in admin.get("nova", "/flavors")["flavors"]}
     images = {each["name"]: each["id"] for each in admin.get("glance", "/v2/images?visibility=public")["images"]}
     settings = OpenStackSettings(
         address=CloudAddress(auth_url=plane.configuration.auth_url, region=REGION),
-        manager=Manager(user, domain, Secret(PASSWORD)),
+        manager=Manager(domain.user, domain.id, Secret(PASSWORD)),
         physical_network="physnet1",
     )
     return Cloud(plane, settings, flavors["m1.small"], images["debian-12"], images["ubuntu-24.04"])

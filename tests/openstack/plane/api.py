@@ -3,9 +3,7 @@
 import http.client
 import json
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -75,23 +73,6 @@ class Session:
             return response.status, dict(response.headers), json.loads(text) if is_json else text
         finally:
             connection.close()
-
-
-@contextmanager
-def domain_of_its_own(configuration: Configuration) -> Iterator[tuple[str, str]]:
-    """Create a domain with a manager, as an operator does for a region, for the time of a block; yield both ids."""
-    admin, name = Session.admin(configuration), f"domain-{uuid.uuid4().hex[:8]}"
-    domain = admin.create("keystone", "/domains", {"domain": {"name": name}})["id"]
-    body = {"user": {"name": "manager", "domain_id": domain, "password": PASSWORD}}
-    user = admin.create("keystone", "/users", body)["id"]
-    roles = {each["name"]: each["id"] for each in admin.get("keystone", "/roles")["roles"]}
-    path = f"/domains/{domain}/users/{user}/roles/{roles['manager']}"
-    assert admin.request("PUT", "keystone", path)[0] == http.client.NO_CONTENT
-    try:
-        yield domain, user
-    finally:
-        admin.request("PATCH", "keystone", f"/domains/{domain}", {"domain": {"enabled": False}})
-        assert admin.request("DELETE", "keystone", f"/domains/{domain}")[0] == http.client.NO_CONTENT
 
 
 def eventually(holds: Callable[[], Any], within_s: float = SETTLED_WITHIN_S) -> Any:

@@ -8,7 +8,6 @@ from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec
 from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.openstack.errors import ApiError
-from remuda.providers.openstack.image_properties import properties_of
 from remuda.providers.openstack.images import OpenStackImages
 from remuda.providers.openstack.servers import OpenStackServers, action_error
 
@@ -59,7 +58,7 @@ class OpenStackSnapshots:
         member, record = await self.servers.existing(handle)
         if await self.images.find_image(desired.id) is not None:
             raise AlreadyExists("image", desired.id)
-        body = {"createImage": {"name": desired.name, "metadata": properties_of(desired)}}
+        body = {"createImage": {"name": desired.name, "metadata": self.images.properties_of(desired)}}
         try:
             created = await member.post("compute", f"/servers/{record.id}/action", body, "image_id", str)
         except ApiError as error:

@@ -15,6 +15,8 @@ from remuda.providers.contract.common import Architecture, ImageState, Vendor, V
 
 OUR_ID = "remuda:id"
 """Property with our id of an image that we created: Glance never gives an id twice, and we may need one again."""
+DOMAIN = "remuda:domain"
+"""Property with the domain of the region that created an image, since all projects of a cloud see such images."""
 ORGANIZATION = "unikorn:organization:id"
 
 _OS, _TAG, _PACKAGE = "unikorn:os:", "unikorn:tag:", "unikorn:package:"

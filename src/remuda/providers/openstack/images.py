@@ -12,7 +12,7 @@ from remuda.providers.contract.catalogue import CloudImage, CloudImageSpec
 from remuda.providers.contract.common import InUse, Rejected
 from remuda.providers.openstack.client import WHOLE, CloudSession
 from remuda.providers.openstack.errors import ApiError
-from remuda.providers.openstack.image_properties import OUR_ID, image_of, properties_of
+from remuda.providers.openstack.image_properties import DOMAIN, OUR_ID, image_of, properties_of
 from remuda.providers.openstack.image_signatures import ImageVerifier
 from remuda.providers.openstack.tenancies import TenancyAccess, only
 
@@ -50,7 +50,7 @@ class OpenStackImages:
             "visibility": "community",
             "container_format": "bare",
             "disk_format": "raw",
-            **properties_of(desired),
+            **self.properties_of(desired),
         }
         created: Document = await session.post("image", "/images", body, WHOLE, Document)
         try:
@@ -97,13 +97,17 @@ class OpenStackImages:
             await self._read()
         return self._our_ids.get(cloud_id, cloud_id)
 
+    def properties_of(self, desired: CloudImageSpec) -> dict[str, str]:
+        """Return the properties of an image that is created in this region."""
+        return {**properties_of(desired), DOMAIN: self._access.domain_id}
+
     async def publish(self, session: CloudSession, cloud_id: str) -> None:
         """Let every tenancy use an image of this session's project."""
         await session.patch("image", f"/images/{cloud_id}", _VISIBILITY, content_type=_PATCH_TYPE)
 
     async def _find(self, image: str) -> tuple[CloudImage, Document] | None:
         session = await self._access.own()
-        query = {OUR_ID: image, "visibility": "community"}
+        query = {OUR_ID: image, DOMAIN: self._access.domain_id, "visibility": "community"}
         documents = await session.items("image", "/images", "images", Document, **query)
         document = only(documents, "image", image, "image")
         if document is None:
@@ -127,7 +131,8 @@ class OpenStackImages:
     async def _read(self) -> Sequence[tuple[CloudImage, Document]]:
         session = await self._access.own()
         documents = await _listed(session, visibility="public")
-        documents += [each for each in await _listed(session, visibility="community") if OUR_ID in each]
+        ours = {DOMAIN: self._access.domain_id, "visibility": "community"}
+        documents += [each for each in await _listed(session, **ours) if OUR_ID in each]
         self._our_ids = {each["id"]: str(each.get(OUR_ID, each["id"])) for each in documents}
         found = [(self._offered(each), each) for each in documents]
         return [(image, document) for image, document in found if image is not None]
