@@ -135,9 +135,12 @@ def test_m23_a_network_is_on_the_vlan_that_was_assigned(cloud: Cloud) -> None:  
 @contextmanager
 def flavor_without_host(given: Cloud) -> Iterator[str]:
     admin = Session.admin(given.plane.configuration)
-    body = {"name": "too-large", "id": "too-large", "vcpus": 4000, "ram": 1024, "disk": 0}
-    yield str(admin.create("nova", "/flavors", {"flavor": body})["id"])
-    admin.request("DELETE", "nova", "/flavors/too-large")
+    body = {"name": "too-large", "id": "too-large", "vcpus": 4000, "ram": 1024, "disk": 1}
+    created = str(admin.create("nova", "/flavors", {"flavor": body})["id"])
+    try:
+        yield created
+    finally:
+        admin.request("DELETE", "nova", f"/flavors/{created}")
 
 
 def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud: Cloud) -> None:  # noqa: F811
@@ -145,11 +148,10 @@ def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud
         provider = opened.bench.provider
         assert provider.servers is not None
         (large,) = [each for each in await provider.catalogue.flavors() if each.name == "too-large"]
-        assert large.disk_bytes == 0
         await opened.bench.port()
         await provider.servers.create_server(replace(opened.bench.server_spec(), flavor=large.id))
         failed = await opened.bench.in_state(handle_of_server(), "failed")
-        assert "too-large: 4000 CPUs, 1024 MiB of memory and 0 GiB of disk" in failed.fault
+        assert "too-large: 4000 CPUs, 1024 MiB of memory and 1 GiB of disk" in failed.fault
 
     with flavor_without_host(cloud):
         run(cloud, scenario)
