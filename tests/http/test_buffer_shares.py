@@ -11,62 +11,101 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from remuda.access.principal import Principal
 from remuda.http.asgi import Message
-from remuda.http.buffer_shares import BufferShares, NoFreeBuffer, TooMuchBuffered
+from remuda.http.buffer_shares import Buffered, BufferShares, NoFreeBuffer, TooMuchBuffered
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.responses import HtmlPage
 from remuda.http.server.limits import ConnectionLimits
-from remuda.kernel.errors import RemudaError
+from remuda.http.shares import Holder, NoneFree, OverShare, Shares, holders_at
 from tests.kit.asgi.client import Client
 from tests.kit.http_server import Serving, body_of, request, serving, status_of, until
 from tests.kit.sample_api.browser import HTML, opened
+from tests.kit.sample_api.collections import ANNA
 from tests.kit.sample_api.pipeline import HORSES, running
 from tests.kit.sample_kinds import horse
 
 KIB = 1024
 PART = 48 * KIB
-SHARES = 512 * KIB
+SHARES = 4096 * KIB
+OF_ONE_ADDRESS = SHARES / 16
+"""Its share of what is for requests without verified credentials."""
 
 
-def taken(shares: BufferShares, holder: str, *, part: int = 10) -> int:
-    """Take parts for a holder until they are rejected, and return their sum."""
+def stranger(number: int) -> tuple[Holder, ...]:
+    return holders_at(f"192.0.2.{number}")
+
+
+def taken(shares: Shares, holders: tuple[Holder, ...], *, part: int = 10) -> int:
+    """Take parts for holders until they are rejected, and return their sum."""
     found = 0
     while True:
         try:
-            shares.take([holder], part)
-        except RemudaError:
+            shares.take(holders, part)
+        except (OverShare, NoneFree):
             return found
         found += part
 
 
-def test_m27_one_holder_has_half_and_each_further_one_as_much_as_is_left_free() -> None:
-    shares = BufferShares(1200)
-    assert [taken(shares, name) for name in ("a", "b", "c")] == [600, 300, 150]
-    assert taken(shares, "a") == 0
-    for _ in range(60):
-        shares.release(["a"], 10)
-    assert (taken(shares, "b"), taken(shares, "d")) == (220, 260), "what is free again is for others, too"
-    assert shares.total == 300 + 150 + 220 + 260
+def test_m27_sites_cannot_take_all_one_after_the_other_and_each_further_one_gets_what_is_reserved_for_it() -> None:
+    shares = Shares(1600, least=20)
+    assert [taken(shares, stranger(number)) for number in range(24)] == [400] * 3 + [20] * 20 + [0]
+    shares.release(stranger(0), 400)
+    assert taken(shares, stranger(24)) == 20, "the reserve is used, so more than that is not free"
+    shares.release(stranger(1), 400)
+    assert taken(shares, stranger(25)) == 380
 
 
-def test_m27_a_request_counts_for_its_caller_and_its_address() -> None:
-    shares = BufferShares(1000)
-    for number in range(5):
-        shares.take(["caller", f"address {number}"], 100)
+def test_m27_networks_of_one_ipv6_site_have_the_share_of_the_site() -> None:
+    shares = Shares(1600, least=10)
+    networks = [holders_at(f"2001:db8:1:{number:x}::1") for number in range(12)]
+    assert [taken(shares, each) for each in networks] == [200, 200] + [0] * 10
+    assert taken(shares, holders_at("2001:db8:2::1")) == 200
+
+
+def test_m27_callers_of_one_organization_have_its_share_from_any_number_of_sites() -> None:
+    shares = Shares(1600, least=10)
+
+    def caller(number: int, organization: str) -> tuple[Holder, ...]:
+        principal = Principal(subject=f"bot-{number}", type="user", organizations=(organization,))
+        return shares.holders(principal, f"192.0.2.{number}")
+
+    assert [taken(shares, caller(number, "a")) for number in range(8)] == [200, 200] + [0] * 6
+    others = [taken(shares, caller(number, f"b{number}")) for number in range(8, 16)]
+    assert others == [200] * 4 + [10] * 4, "what is reserved is for organizations that have nothing"
+    assert taken(shares, caller(0, "c")) == 10, "also at an address whose share is used"
+
+
+def test_m27_a_member_of_a_second_organization_does_not_depend_on_what_the_others_there_hold() -> None:
+    shares = Shares(1600, least=10)
+    bot, anna = (Principal(subject=name, type="user", organizations=("a",)) for name in ("bot", "anna"))
+    shares.take(shares.holders(bot, "192.0.2.1"), 200)
+    both = replace(anna, organizations=("a", "b"))
+    assert shares.holders(both, "192.0.2.2")[0] == Holder("organization", "b")
+    system = replace(bot, type="system")
+    assert shares.used(shares.holders(system, "192.0.2.1")[0]) == 0
+
+
+def test_m27_strangers_have_a_quarter_of_the_memory_and_callers_the_rest() -> None:
+    shares = BufferShares(6400)
+    for number in range(200):
+        taken(shares.anonymous, stranger(number))
+    assert shares.anonymous.total == shares.total == 1600
+    anna = shares.callers.holders(ANNA, "192.0.2.1")
+    assert taken(shares.callers, anna) == 600
     with pytest.raises(TooMuchBuffered):
-        shares.take(["caller", "another address"], 100)
-    shares.take(["another caller", "another address"], 100)
+        Buffered(shares.callers, anna).add(10)
 
 
 def test_without_free_memory_a_new_holder_is_told_that_it_is_not_its_fault() -> None:
-    shares = BufferShares(100)
-    assert taken(shares, "a") == 50
-    with pytest.raises(NoFreeBuffer) as rejected:
-        shares.take(["b"], 30)
-    assert (rejected.value.status, rejected.value.retry_after_s) == (503, 5)
-    shares.take([], 50)
+    shares = BufferShares(6400)
+    Buffered(shares.anonymous, ()).add(1200)
     with pytest.raises(NoFreeBuffer):
-        shares.take([], 1)
+        Buffered(shares.anonymous, ()).add(1)
+    with pytest.raises(NoFreeBuffer) as rejected:
+        Buffered(shares.anonymous, stranger(1)).add(200)
+    assert (rejected.value.status, rejected.value.retry_after_s) == (503, 5)
+    Buffered(shares.anonymous, stranger(1)).add(100)
 
 
 def at(client: Client, address: str) -> Client:
@@ -129,7 +168,7 @@ async def test_m27_bodies_of_one_address_that_do_not_end_keep_no_other_address_o
         client = tack.client
         async with open_exchanges(client, "POST", "/login", 20, b"user=" + b"x" * PART) as rejected:
             assert rejected == [429] * 15
-            assert shares.total <= SHARES / 2
+            assert shares.total <= OF_ONE_ADDRESS
             form = {"user": "anna", "password": "x" * 5 * KIB}
             assert (await client.post("/login", form=form)).status == 200
             for address in ("192.0.2.1", "192.0.2.2"):
@@ -146,7 +185,7 @@ async def test_m27_bodies_of_one_caller_that_do_not_end_keep_no_other_caller_out
         for number in range(20):
             client = at(api.client, f"192.0.2.{number}")
             rejected += await stack.enter_async_context(open_exchanges(client, "POST", HORSES, 1, bytes(PART)))
-        assert rejected == [429] * 15
+        assert rejected == [429] * 12
         large = b'{"metadata":{"name":"bella"},"spec":{"age":7}%b}' % (b" " * PART)
         mine = await api.client.post(HORSES, large)
         assert (mine.status, mine.json["code"], mine.headers["retry-after"]) == (429, "too_many", "5")
@@ -175,7 +214,7 @@ async def test_m27_lists_in_parts_that_are_not_read_count_for_their_caller(tmp_p
     async with running(tmp_path, buffers=shares) as api:
         for number in range(1_001):
             await api.store.create(horse(f"h-{number:05}"))
-        async with open_exchanges(api.client, "GET", "/api/v1/all", 6) as rejected:
+        async with open_exchanges(api.client, "GET", "/api/v1/all", 8) as rejected:
             assert rejected == [429] * 2
         assert shares.total == 0
 
@@ -219,7 +258,7 @@ async def test_m27_heads_of_one_address_are_held_within_its_share(data: bytes) -
     async with serving(ConnectionLimits(pipelined=16), buffers=shares) as one:
         async with sent(one, 30, data) as readers:
             await until(lambda: one.cuts["buffers"] >= 10)
-            assert shares.total <= SHARES / 2
+            assert shares.total <= OF_ONE_ADDRESS
             answers = [reader for reader in readers if reader.at_eof() or reader._buffer]  # type: ignore[attr-defined]
             for reader in answers:
                 answer = await reader.read()
@@ -259,5 +298,5 @@ async def test_heads_count_no_more_when_their_responses_are_complete_and_those_o
         assert shares.total == 0
     proxied = ConnectionLimits(forwarding=ForwardingProxies(["127.0.0.1/32"]))
     async with serving(proxied, buffers=shares) as one, sent(one, 8, LARGE_HEAD):
-        await until(lambda: shares.total > SHARES * 0.7)
+        await until(lambda: shares.total > OF_ONE_ADDRESS)
         assert not one.cuts

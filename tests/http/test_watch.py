@@ -248,7 +248,7 @@ async def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> No
             herd(store),
             last_event_id=PLACES.write("1"),
             principal=ANNA,
-            address="192.0.2.1",
+            host="192.0.2.1",
             renew=PermissionSet().renew,
             ports=WatchPorts(clock=SystemClock()),
         )

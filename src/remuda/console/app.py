@@ -23,7 +23,7 @@ from remuda.http.errors import NO_CACHE, error_response
 from remuda.http.pages import page_response
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
-from remuda.http.request import Observation, client_of, network_of, observation_of
+from remuda.http.request import Observation, client_of, host_of, observation_of
 from remuda.http.responses import JSON, Collection, HtmlPage, Response, wire_headers
 from remuda.http.server.health import DOCS, PAGES, Mounted, ProcessPages
 from remuda.http.static_content import StaticContent
@@ -166,7 +166,7 @@ class Console:
             await self._ports.instances(principal),
             last_event_id=last or None,
             principal=principal,
-            address=network_of(seen.peer, headers, self._ports.forwarding),
+            host=host_of(seen.peer, headers, self._ports.forwarding),
             renew=lambda: self._ports.viewer(_cookies(headers)),
             ports=self._ports.watch,
         )

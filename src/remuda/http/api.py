@@ -40,7 +40,7 @@ from remuda.http.request import (
     NO_HEADERS,
     InboundRequest,
     Observation,
-    network_of,
+    host_of,
     read_body,
     read_declared,
     read_header,
@@ -184,7 +184,7 @@ async def collection_response(
             collection,
             last_event_id=last_event_id,
             principal=principal,
-            address=network_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
+            host=host_of(inbound.observation.peer, inbound.headers, ports.settings.forwarding),
             renew=renew,
             ports=ports.watch,
         )
@@ -263,8 +263,8 @@ class Api:
             else:
                 await response.send(send, inbound.extra_headers, receive=receive)
         finally:
-            if inbound.counted_as:
-                self._ports.slots.release(inbound.counted_as)
+            if inbound.caller is not None:
+                self._ports.slots.release(inbound.caller.caller)
             if inbound.buffered is not None:
                 inbound.buffered.clear()
 
@@ -366,9 +366,8 @@ class Api:
         inbound.credentials = credentials
         inbound.observation.principal = principal.actor_name
         inbound.extra_headers += take(principal.actor_name)
-        caller = principal.caller
-        self._ports.slots.take(caller)
-        inbound.counted_as = caller
+        self._ports.slots.take(principal.caller)
+        inbound.caller = principal
         return principal
 
     def _address(self, inbound: InboundRequest) -> str:

@@ -1,13 +1,10 @@
 """Shares of the memory that a process uses for clients: requests in progress, and responses that are not read yet.
 
-Each address and each caller may have as much as is left free: one alone gets half, two get a third each, and with any
-number of them there is still space for another one. Small requests and responses are not counted, since the number of
-connections limits them.
+Requests without verified credentials have a quarter of it for themselves: strangers cannot keep callers out. Small
+requests and responses are not counted, since the number of connections limits them.
 """
 
-from collections.abc import Iterable
-
-from remuda.http.ratelimit import client_network
+from remuda.http.shares import Holders, NoneFree, OverShare, Shares
 from remuda.kernel.errors import TooMany, Unavailable
 
 UNCOUNTED = 4 * 1024
@@ -16,16 +13,23 @@ SLICE_BYTES = 64 * 1024
 """Bytes of rendered objects that a slow reader of a list in parts may occupy."""
 DEFAULT_BYTES = 128 << 20
 _RETRY_AFTER_S = 5
+_ANONYMOUS = 4
+_LEAST_ANONYMOUS = 128 * 1024
+"""Bytes that a site gets from the reserve: the largest head with its headers, or a body without credentials."""
+_LEAST = 1 << 20
+"""Bytes that an organization gets from the reserve: the largest list that is one response."""
+_SMALL = 16
+"""Part of a small memory up to which an organization or a site may use the reserve."""
 
 
 class TooMuchBuffered(TooMany):
-    """Raised when a caller or an address occupies its share of the memory; read the responses, then retry."""
+    """Raised when a caller, its organization or its address occupies its share; read the responses, then retry."""
 
     def __init__(self) -> None:
         super().__init__(
             _RETRY_AFTER_S,
-            "Requests that are not complete and responses that are not read, of this caller or this address, occupy "
-            "its share of the server's memory: complete and read them, then retry.",
+            "Requests that are not complete and responses that are not read, of this caller, its organization or this "
+            "address, occupy its share of the server's memory: complete and read them, then retry.",
         )
 
 
@@ -42,33 +46,15 @@ class BufferShares:
     """The shares of a process."""
 
     def __init__(self, limit: int = DEFAULT_BYTES) -> None:
-        self._limit = limit
-        self.total = 0
+        anonymous = limit // _ANONYMOUS
+        self.anonymous = Shares(anonymous, least=min(_LEAST_ANONYMOUS, anonymous // _SMALL))
+        """Those of heads, and of requests without verified credentials."""
+        self.callers = Shares(limit - anonymous, least=min(_LEAST, (limit - anonymous) // _SMALL))
+
+    @property
+    def total(self) -> int:
         """Number of bytes that are counted."""
-        self._used: dict[str, int] = {}
-
-    def take(self, holders: Iterable[str], amount: int) -> None:
-        """Count bytes for each of these holders, or raise TooMuchBuffered or NoFreeBuffer."""
-        free = self._limit - self.total - amount
-        for holder in holders:
-            used = self._used.get(holder, 0)
-            if used + amount > free:
-                raise TooMuchBuffered if used else NoFreeBuffer
-        if free < 0:
-            raise NoFreeBuffer
-        self.total += amount
-        for holder in holders:
-            self._used[holder] = self._used.get(holder, 0) + amount
-
-    def release(self, holders: Iterable[str], amount: int) -> None:
-        """Free bytes that were counted for these holders."""
-        self.total -= amount
-        for holder in holders:
-            left = self._used[holder] - amount
-            if left:
-                self._used[holder] = left
-            else:
-                del self._used[holder]
+        return self.anonymous.total + self.callers.total
 
 
 class Buffered:
@@ -76,12 +62,17 @@ class Buffered:
 
     __slots__ = ("_amount", "_holders", "_shares")
 
-    def __init__(self, shares: BufferShares, holders: Iterable[str]) -> None:
-        self._shares, self._holders, self._amount = shares, tuple(holders), 0
+    def __init__(self, shares: Shares, holders: Holders) -> None:
+        self._shares, self._holders, self._amount = shares, holders, 0
 
     def add(self, amount: int) -> None:
         """Count further bytes, or raise TooMuchBuffered or NoFreeBuffer."""
-        self._shares.take(self._holders, amount)
+        try:
+            self._shares.take(self._holders, amount)
+        except OverShare:
+            raise TooMuchBuffered from None
+        except NoneFree:
+            raise NoFreeBuffer from None
         self._amount += amount
 
     def remove(self, amount: int) -> None:
@@ -92,13 +83,3 @@ class Buffered:
         """Free all that is left."""
         if self._amount:
             self.remove(self._amount)
-
-
-def address_holder(host: str) -> str:
-    """Return the holder that stands for an address."""
-    return f"address {client_network(host)}"
-
-
-def caller_holder(caller: str) -> str:
-    """Return the holder that stands for a caller."""
-    return f"caller {caller}"

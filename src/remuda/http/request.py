@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from remuda.access.principal import Principal
 from remuda.http.asgi import ClientDisconnect, Receive, Scope
 from remuda.http.authentication import RequestCredentials
-from remuda.http.buffer_shares import SLICE_BYTES, UNCOUNTED, Buffered, BufferShares, address_holder, caller_holder
+from remuda.http.buffer_shares import SLICE_BYTES, UNCOUNTED, Buffered, BufferShares
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import RejectedRequest, reject
 from remuda.http.proxies import ForwardingProxies
-from remuda.http.ratelimit import client_network
 from remuda.http.responses import Header, Response
+from remuda.http.shares import holders_at
 from remuda.http.time_limit import run_with_timeout
 from remuda.kernel.errors import Malformed, TimedOut, TooLarge, TooSlow
 from remuda.kernel.time_limits import TimeLimits
@@ -75,10 +76,10 @@ def client_of(
     return proxies.client_of(peer[0], headers[b"x-forwarded-for"]), 0
 
 
-def network_of(peer: tuple[str, int] | None, headers: Mapping[bytes, bytes], proxies: ForwardingProxies) -> str:
-    """Return the network that counts as one client; empty if only a proxy is known, which has many clients."""
+def host_of(peer: tuple[str, int] | None, headers: Mapping[bytes, bytes], proxies: ForwardingProxies) -> str:
+    """Return the host of the client; empty if only a proxy is known, which has many clients."""
     client = client_of(peer, headers, proxies)
-    return "" if client is None or client[0] in proxies else client_network(client[0])
+    return "" if client is None or client[0] in proxies else client[0]
 
 
 _HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
@@ -89,7 +90,7 @@ class InboundRequest:
 
     __slots__ = (
         "buffered",
-        "counted_as",
+        "caller",
         "credentials",
         "endpoint",
         "extra_headers",
@@ -115,8 +116,8 @@ class InboundRequest:
         self.credentials: RequestCredentials | None = None
         self.buffered: Buffered | None = None
         """Bytes that are counted for its body and its response; None for few."""
-        self.counted_as = ""
-        """The caller that has a slot for this request; empty without one."""
+        self.caller: Principal | None = None
+        """The authenticated caller, which has a slot for this request."""
 
     @property
     def tls_certificate(self) -> str | None:
@@ -140,11 +141,11 @@ class InboundRequest:
     def count_bytes(self, shares: BufferShares, proxies: ForwardingProxies, amount: int) -> None:
         """Count bytes until the response is sent; raise TooMuchBuffered or NoFreeBuffer."""
         if self.buffered is None:
-            client = self.client(proxies)
-            holders = [caller_holder(self.counted_as)] if self.counted_as else []
-            if client is not None and client[0] not in proxies:
-                holders.append(address_holder(client[0]))
-            self.buffered = Buffered(shares, holders)
+            host = host_of(self.observation.peer, self.headers, proxies)
+            if self.caller is None:
+                self.buffered = Buffered(shares.anonymous, holders_at(host))
+            else:
+                self.buffered = Buffered(shares.callers, shares.callers.holders(self.caller, host))
         self.buffered.add(amount)
 
     def count_response(self, shares: BufferShares, proxies: ForwardingProxies, response: Response) -> None:

@@ -24,7 +24,7 @@ from remuda.access.principal import Principal
 from remuda.http.pagination import SLICE, Cursors, SliceReader, batches, invalid_cursor
 from remuda.http.responses import Collection, Header, Response, without_etag
 from remuda.http.sse import HEARTBEAT, added_events, sse_event
-from remuda.http.watch_slots import WatchSlots
+from remuda.http.watch_slots import OpenWatch, WatchSlots
 from remuda.kernel.clock import Clock, yield_to_loop
 from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.store.contract import Bookmark, Change, Event
@@ -134,17 +134,17 @@ async def watch_response(
     *,
     last_event_id: str | None,
     principal: Principal,
-    address: str,
+    host: str,
     renew: Renew,
     ports: WatchPorts,
 ) -> Response:
     """Return the response with a stream.
 
-    Raise TooManyWatches or NoFreeWatch if there is no slot for this reader and its address, and Gone if the stream
+    Raise TooManyWatches or NoFreeWatch if there is no slot for this reader and its host, and Gone if the stream
     cannot resume from the reader's cursor.
     """
-    reader = _Reader(principal.caller, address)
-    ports.slots.check(principal=reader.principal, address=reader.address)
+    reader = _Reader(principal, host)
+    ports.slots.check(principal=principal, host=host)
     cursors, since = Cursors(principal.access), None
     if last_event_id:
         since = cursors.read(last_event_id)
@@ -214,10 +214,10 @@ class _AccessCheck:
 
 
 class _Reader(NamedTuple):
-    """Reader of a stream, and the network of its address."""
+    """Reader of a stream, and its host."""
 
-    principal: str
-    address: str
+    principal: Principal
+    host: str
 
 
 class _Stream:
@@ -233,6 +233,7 @@ class _Stream:
     ) -> None:
         self._collection, self._access, self._cursors, self._ports = collection, access, cursors, ports
         self._reader = reader
+        self._watch: OpenWatch | None = None
         self._read_up_to: str | None = None
         """Version up to which changes were read."""
         self._sent: str | None = None
@@ -242,7 +243,8 @@ class _Stream:
         self._read_up_to = self._sent = since
         try:
             # The slot is taken here: a stream that was never begun would not release it.
-            with self._ports.slots.acquire(principal=self._reader.principal, address=self._reader.address):
+            with self._ports.slots.acquire(principal=self._reader.principal, host=self._reader.host) as watch:
+                self._watch = watch
                 if since is None:
                     async with aclosing(self._present()) as present:
                         async for chunk in present:
@@ -279,6 +281,8 @@ class _Stream:
         assert self._read_up_to is not None, "a stream follows from a version"
         async with _watching(self._collection, self._read_up_to) as changes:
             with self._ports.heartbeat.wakeup() as wakeup:
+                if self._watch is not None:
+                    self._watch.wake_with(wakeup)
                 while True:
                     pull = asyncio.create_task(_next(changes))
                     pull.add_done_callback(lambda _: wakeup.set())
@@ -301,6 +305,8 @@ class _Stream:
     async def _check_open(self, *, at_once: bool) -> None:
         if self._ports.closing.is_set():
             raise _EndedError("closing")
+        if self._watch is not None and self._watch.is_displaced:
+            raise _EndedError("displaced")
         reason = await self._access.lost(at_once=at_once)
         if reason is not None:
             raise _EndedError(reason)

@@ -74,7 +74,7 @@ async def watching(
         collection,
         last_event_id=since,
         principal=permissions.principal,
-        address=address,
+        host=address,
         renew=permissions.renew,
         ports=ports,
     )

@@ -13,10 +13,11 @@ from typing import Protocol
 
 import structlog
 
-from remuda.http.buffer_shares import Buffered, BufferShares, address_holder
+from remuda.http.buffer_shares import Buffered, BufferShares
 from remuda.http.errors import error_response
 from remuda.http.server.connection_slots import AdmittedConnection, ConnectionSlots, HostSet
 from remuda.http.server.http1 import NOSNIFF, STATUS_LINES, header_lines
+from remuda.http.shares import holders_at
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 
@@ -115,7 +116,7 @@ class ConnectionReaper:
     def buffered(self, peer: tuple[str, int] | None) -> Buffered:
         """Return the counter of a connection's bytes; a proxy stands for many clients and has no share."""
         is_client = peer is not None and peer[0] not in self.limits.forwarding
-        return Buffered(self._buffers, [address_holder(peer[0])] if peer is not None and is_client else [])
+        return Buffered(self._buffers.anonymous, holders_at(peer[0] if peer is not None and is_client else ""))
 
     def remove(self, connection: ReapedConnection) -> None:
         self.connections.discard(connection)
