@@ -13,7 +13,6 @@ import struct
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
 import httptools
 
@@ -22,12 +21,15 @@ from remuda.http.buffer_shares import UNCOUNTED, Buffered, NoFreeBuffer, TooMuch
 from remuda.http.responses import Header
 from remuda.http.server.http1 import FlowControl, RequestCycle
 from remuda.http.server.limits import (
+    PATH_BYTES,
     ConnectionReaper,
     HeadTooLarge,
+    PathTooLong,
     Progress,
     ReapedConnection,
 )
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
+from remuda.kernel.percent_encoding import percent_decoded
 
 _NEVER = math.inf
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
@@ -42,10 +44,6 @@ _SPARE_CONNECTIONS = 64
 
 class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
     """Raised when the client sends more requests than may be pipelined."""
-
-
-class _NotOneHost(Exception):  # noqa: N818  same
-    """Raised for a request without a Host header, or with several: a proxy may have read another one."""
 
 
 class Connection(asyncio.Protocol):
@@ -291,15 +289,17 @@ class Connection(asyncio.Protocol):
 
     def _scope(self, version: str) -> Scope:
         url = httptools.parse_url(self._url)
-        path = (url.path or b"").decode("ascii")
+        path = url.path or b""
+        if len(path) > PATH_BYTES:
+            raise PathTooLong
         scope: Scope = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
             "method": self._parser.get_method().decode("ascii"),
             "scheme": "http",
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": url.path or b"",
+            "path": _decoded(path),
+            "raw_path": path,
             "query_string": url.query or b"",
             "root_path": "",
             "headers": self._headers,
@@ -326,7 +326,7 @@ class Connection(asyncio.Protocol):
             elif name == b"expect" and value.lower() == _CONTINUE:
                 expects_continue = True
         if hosts != 1 and version != "1.0":
-            raise _NotOneHost
+            raise Malformed("An HTTP/1.1 request needs one Host header. Send exactly one.")
         if len(self._waiting) >= self._limits.pipelined:
             raise _TooFarAhead
         limit = self._limits.head_bytes
@@ -366,12 +366,12 @@ class Connection(asyncio.Protocol):
     def _reject_unparsed(self, cause: BaseException | None) -> None:
         if isinstance(cause, _TooFarAhead):
             self._close_counted("pipelined")
-        elif isinstance(cause, HeadTooLarge):
+        elif isinstance(cause, HeadTooLarge | PathTooLong):
             self._reject(cause, "head_too_large")
         elif isinstance(cause, TooMuchBuffered | NoFreeBuffer):
             self._reject(cause, "buffers")
-        elif isinstance(cause, _NotOneHost):
-            self._reject(Malformed("An HTTP/1.1 request needs one Host header. Send exactly one."), "malformed")
+        elif isinstance(cause, Malformed):
+            self._reject(cause, "malformed")
         else:
             self._reject(Malformed("This is not an HTTP/1.1 request."), "malformed")
 
@@ -396,6 +396,15 @@ class Connection(asyncio.Protocol):
     def _close_counted(self, reason: str) -> None:
         self._reaper.count_closed(reason)
         self.abort()
+
+
+def _decoded(path: bytes) -> str:
+    try:
+        return percent_decoded(path).decode("utf-8", "replace")
+    except ValueError:
+        raise Malformed(
+            "A percent sign of the path begins no escape. Send two hexadecimal digits after it, or %25 for the sign."
+        ) from None
 
 
 def _tls(connection: ssl.SSLObject | None) -> Mapping[str, Any] | None:
