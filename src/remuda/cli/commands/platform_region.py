@@ -87,7 +87,7 @@ class OfferOptions:
             "--physical-network": self.physical_network,
             "--vlans": self.vlans,
         }
-        _reject(given, region_type, "OpenStack")
+        _reject(given, region_type, "regions of OpenStack")
 
 
 NO_OFFER = OfferOptions()
@@ -119,13 +119,13 @@ async def add(
     if type == "openstack":
         if cloud is None:
             raise Invalid("--cloud", "is missing", remedy="name the entry of clouds.yaml with the manager's account")
-        _reject({"--like": like}, type, "simulated clouds")
+        _reject({"--like": like}, type, "regions of simulated clouds")
         section = offer.openstack(_section(read_cloud(cloud, clouds_file), None))
         spec = PlatformRegionSpec(type=type, organization_ids=offer.visible_to or (), openstack=section)
     else:
         if like is None:
             raise Invalid("--like", "is missing", remedy="name a cloud of the catalogue, such as sim-north")
-        _reject({"--cloud": cloud, "--clouds-file": clouds_file}, type, "OpenStack")
+        _reject({"--cloud": cloud, "--clouds-file": clouds_file}, type, "regions of OpenStack")
         offer.reject(type)
         simulated = SimulatedWire(catalogue=like)
         spec = PlatformRegionSpec(type=type, organization_ids=offer.visible_to or (), simulated=simulated)
@@ -182,7 +182,7 @@ async def update(
             section = spec.openstack if entry is None else _section(entry, spec.openstack)
             spec = replace(spec, openstack=offer.openstack(section))
         else:
-            _reject({"--cloud": cloud, "--clouds-file": clouds_file}, spec.type, "OpenStack")
+            _reject({"--cloud": cloud, "--clouds-file": clouds_file}, spec.type, "regions of OpenStack")
             offer.reject(spec.type)
         if offer.visible_to is not None:
             spec = replace(spec, organization_ids=offer.visible_to)
@@ -258,7 +258,7 @@ def _reject(options: Mapping[str, object], region_type: RegionType, other: str) 
     """Raise Invalid for an option that is given, but is for regions of another type."""
     for option, value in options.items():
         if value is not None:
-            raise Invalid(option, f"is for regions of {other}, not of {region_type}", remedy="leave it out")
+            raise Invalid(option, f"is for {other}, not of {region_type}", remedy="leave it out")
 
 
 @asynccontextmanager
