@@ -20,7 +20,7 @@ import httptools
 from remuda.http.asgi import ASGIApp, Scope
 from remuda.http.buffer_shares import UNCOUNTED, Buffered, NoFreeBuffer, TooMuchBuffered
 from remuda.http.responses import Header
-from remuda.http.server.http1 import FlowControl, RequestCycle
+from remuda.http.server.http1 import PART, TLS_PART, FlowControl, RequestCycle
 from remuda.http.server.limits import (
     ConnectionReaper,
     HeadTooLarge,
@@ -36,6 +36,10 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 _FEW_HEADERS = 20
 _HEADER_BYTES = 200
 """Memory of a header beside its bytes."""
+_TLS_READ_BUFFER = 16 * 1024
+"""Bytes that TLS may hold for a request that is not read yet: one record."""
+_TLS_UNREAD = 96 * 1024
+"""Bytes that TLS holds for a client that does not read, beside what the application waits with."""
 _SPARE_CONNECTIONS = 64
 """Number of connections without a slot that get an error response before they are closed."""
 
@@ -73,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._state: dict[str, Any] = {}
         self._buffered: Buffered | None = None  # None as long as nothing is counted
         self._partial = 0  # what is counted of a head that is not complete
+        self._unread = 0  # what is counted of a response that is not read
         self._rejected: tuple[RemudaError, str] | None = None  # after the response that is being written
 
     # Called by the transport
@@ -82,7 +87,10 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
         self._tls = _tls(transport.get_extra_info("ssl_object"))
-        self._transport, self._flow = transport, FlowControl(transport)
+        self._transport = transport
+        self._flow = FlowControl(transport, part=PART if self._tls is None else TLS_PART)
+        if self._tls is not None:
+            transport.set_read_buffer_limits(high=_TLS_READ_BUFFER)  # type: ignore[attr-defined]  # those of TLS have it
         self._reaper.connections.add(self)
         if self._handshake is not None:
             self._reaper.remove(self._handshake)
@@ -105,6 +113,7 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         if self._buffered is not None:
             self._buffered.clear()
+            self._unread = 0
         self._flow.resume_writing()
         self._reaper.remove(self)
 
@@ -129,10 +138,24 @@ class Connection(asyncio.Protocol):
                 self._count_partial_head(read or len(data))  # a request before it may have ended in the same data
 
     def pause_writing(self) -> None:
+        """Wait for a slow client. What TLS holds for it is counted."""
         self._flow.pause_writing()
+        if self._tls is None:
+            return
+        try:
+            self._counter().add(_TLS_UNREAD)
+        except TooMuchBuffered:
+            self._close_counted("buffers")
+        except NoFreeBuffer:  # strangers occupy the memory: they break off no response
+            pass
+        else:
+            self._unread = _TLS_UNREAD
 
     def resume_writing(self) -> None:
         """Continue after a slow client has caught up."""
+        if self._unread:
+            self._counter().remove(self._unread)
+            self._unread = 0
         self._flow.resume_writing()
         self._reading.begin()
 
