@@ -62,8 +62,10 @@ def test_m27_an_organization_has_at_most_a_quarter_of_the_watches_and_a_caller_h
     with ExitStack() as stack:
         slots = Slots(80, stack)
         assert [slots.open(member(f"bot-{number}", "a"), f"192.0.2.{number}", 80) for number in range(2)] == [10, 10]
-        assert slots.rejected() == {"principal": 2}
-        with pytest.raises(TooManyWatches, match="This caller has 10 open watches, which is the most for one") as found:
+        assert slots.rejected() == {"principal": 1, "organization": 1}
+        with pytest.raises(
+            TooManyWatches, match="This organization has 20 open watches, which is the most for"
+        ) as found:
             slots.slots.check(principal=member("bot-1", "a"), host="192.0.2.9")
         assert (found.value.status, found.value.retry_after_s) == (429, 5)
         assert slots.open(member("admin", "b"), "192.0.2.1") == 1

@@ -140,7 +140,7 @@ class ServerConfig(Section):
     ] = 10_000
     watches: Annotated[
         int,
-        Description("Largest number of open watches; a caller or an address has at most half.", check_positive),
+        Description("Largest number of open watches; organizations, sites and callers have shares.", check_positive),
     ] = 5_000
     history_limit: Annotated[
         int,

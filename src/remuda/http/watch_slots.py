@@ -131,10 +131,10 @@ class WatchSlots:
             return found
         return None
 
-    def _newest_of_largest(self, watch: OpenWatch, within: Holder | None) -> OpenWatch | None:
-        """Return the newest watch of the largest organization or, within a holder, of its largest caller."""
-        level: Level | None = None if within is None else "principal"
-        crowd = [each for each in self._open if within is None or within in each.holders]
+    def _newest_of_largest(self, watch: OpenWatch, inside: Holder | None) -> OpenWatch | None:
+        """Return the newest watch of the largest organization or, inside a holder, of its largest caller."""
+        level: Level | None = None if inside is None else "principal"
+        crowd = [each for each in self._open if inside is None or inside in each.holders]
         counts = _counted(crowd, level)
         if not counts:
             return None
