@@ -62,7 +62,7 @@ prove: $(READY) ## Every step, crash and fault one by one; then more of what cha
 	@REMUDA_SEEDS=300 $(PYTEST) -n 2 --dist worksteal $(NARROW)
 	@REMUDA_SEEDS=300 REMUDA_KILLS=30 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 
-fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
+fuzz: $(READY) ## Costs of parsers, and what schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
 	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(PYTEST) $(PARALLEL) tests/fuzz
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself

@@ -21,7 +21,7 @@ from remuda.access import checks
 from remuda.compute.history.reasons import REASONS
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
 from remuda.http.server.health import NotReady
-from remuda.http.server.limits import HeadTooLarge
+from remuda.http.server.limits import HeadTooLarge, PathTooLong
 from remuda.identity.quotas.ledger import BUILT_IN
 from remuda.kernel import errors
 from remuda.providers.circuit_breaker import CallSettings
@@ -307,7 +307,7 @@ def test_the_table_of_errors_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
     words = {int(status): word for status, word, _ in rows}
     told = {(int(status), *code) for status, _, codes in rows for code in re.findall(r"`(\w+)`(\*?)", codes)}
-    classes: list[type[errors.RemudaError]] = [*errors.ERRORS, HeadTooLarge, NotReady]
+    classes: list[type[errors.RemudaError]] = [*errors.ERRORS, HeadTooLarge, PathTooLong, NotReady]
     real = {(each.status, each.code, "*" if each.retry else "") for each in classes if each.code not in UNSTATED}
     assert told - {(500, "internal", "")} == real
     assert words | {NEVER_ANSWERED: CONTRACT_WORDS[NEVER_ANSWERED]} == {**CONTRACT_WORDS, **OWN_WORDS}

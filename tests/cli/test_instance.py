@@ -65,7 +65,9 @@ def test_power(user: Terminal) -> None:
     make(user, "power", "--wait")
     assert user("instance", "stop", "power", "--wait") == "The instance power is stopped.\n"
     assert user.json("instance", "show", "power")["status"]["powerState"] == "Stopped"
+    assert user("instance", "stop", "power") == "The instance power is already stopped.\n"
     assert user("instance", "start", "power", "--wait") == "The instance power is running.\n"
+    assert user("instance", "start", "power", "--wait") == "The instance power is already running.\n"
     assert user("instance", "reboot", "power") == "The instance power is being rebooted.\n"
     assert user("instance", "reboot", "power", "--hard") == "The instance power is being rebooted.\n"
     assert user("instance", "stop", "power") == "The instance power is being stopped.\n"

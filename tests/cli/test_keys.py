@@ -43,6 +43,8 @@ def test_m27_keys_are_rotated_while_a_process_runs_and_everything_goes_on(tmp_pa
         assert second.id != first.id
         assert told.startswith(f"The new key is {second.id}. ")
         assert "The process seals with it. The history of its store keeps earlier seals for 30 minutes." in told
+        _, old = listed(capsys, data)
+        assert " ".join(old).endswith("opens the history of the store, of 30 minutes"), "no second rotation is advised"
         assert answers(one) == 200
         token = run(capsys, "token", "issue", "--subject", "admin@remuda.local", "--data", data)
         assert token, "the process opens what is sealed with the new key"

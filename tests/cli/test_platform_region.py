@@ -75,7 +75,42 @@ def test_m24_a_region_is_added_checked_disabled_and_removed_by_commands(admin: T
 
 
 def test_only_platform_administrators_add_regions(user: Terminal) -> None:
-    assert "is not allowed" in user.refused("region", "add", "simulated", "mine", "--like", "sim-north")
+    refused = user.refused("region", "add", "simulated", "mine", "--like", "sim-north")
+    assert "is not allowed" in refused
+    assert refused.endswith(": ask a platform administrator.")
+
+
+def test_an_error_names_the_option_that_is_wrong(admin: Terminal, clouds: Path) -> None:
+    simulated = ("region", "add", "simulated", "like-north")
+    assert admin.refused(*simulated, "--like", "nowhere").startswith("--like has no cloud nowhere: ")
+    assert "--visible-to" in admin.refused(*simulated, "--like", "sim-north", "--visible-to", "ours")
+    for option, value in {"--cloud": "berlin", "--flavor": "a", "--external-network": "a", "--vlans": "1-2"}.items():
+        assert admin.refused(*simulated, "--like", "sim-north", option, value) == (
+            f"{option} is for regions of OpenStack, not of simulated: leave it out."
+        )
+    openstack = ("region", "add", "openstack", "berlin", "--clouds-file", str(clouds), "--cloud", "berlin")
+    assert admin.refused(*openstack, "--like", "sim-north").startswith("--like is for regions of simulated clouds, ")
+    assert admin.refused(*openstack, "--vlans", "1-2").startswith("--physical-network is missing")
+
+
+def test_a_region_of_the_configuration_is_not_said_to_be_missing(admin: Terminal) -> None:
+    for words in (("check",), ("update", "--description", "x"), ("disable",), ("enable",), ("remove", "--yes")):
+        assert admin.refused("region", words[0], "sim-north", *words[1:]) == (
+            "The region sim-north belongs to the configuration of the server: change it there."
+        )
+    assert "nowhere does not exist" in admin.refused("region", "check", "nowhere")
+
+
+def test_a_name_is_taken_once_and_disks_have_the_unit_of_the_flavor_list(admin: Terminal) -> None:
+    admin("region", "add", "simulated", "twice", "--like", "sim-north")
+    assert admin.refused("region", "update", "twice", "--flavor", "a").startswith(
+        "--flavor is for regions of OpenStack"
+    )
+    again = admin.refused("region", "add", "simulated", "twice", "--like", "sim-north")
+    assert again == "The region twice exists already: choose another name, or change it with remuda region update."
+    shown = {line.split()[0]: line for line in admin("region", "check", "twice").splitlines() if line}
+    assert shown["sim-small-1"].endswith("  40 GiB")
+    admin("region", "remove", "twice", "--yes", "--wait")
 
 
 def test_m23_errors_of_a_cloud_name_what_is_in_clouds_yaml(admin: Terminal, clouds: Path) -> None:

@@ -23,6 +23,9 @@ ORIGINS: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
         RBAC,
         ("identity/quotas/routes.py", ['permission("quotas", "update")']),
     ],
+    "no global-scope permissions": [
+        ("access/checks.py", ["no global-scope permissions are granted to this principal"])
+    ],
     "operation is not allowed by rbac": [RBAC],
     "project quota limit of": [(QUOTA[0], [QUOTA[1], 'what="project quota"'])],
     "quota limit of": [(QUOTA[0], [QUOTA[1], 'what="quota"'])],

@@ -75,6 +75,7 @@ async def test_keys_are_listed_with_what_needs_them(data: DataDirectory) -> None
     await rotate(data, SystemClock(), SystemRandomness())
     new, old = key_uses(data)
     assert (new.is_current, old.is_current, old.stored) == (True, False, 0)
+    assert (new.is_replaced, old.is_replaced) == (False, True)
     assert old.superseded == new.key.created
     assert old.is_needed(SystemClock().now())
     assert not old.is_needed(SystemClock().now() + timedelta(days=181))

@@ -122,7 +122,9 @@ async def test_a_key_is_removed_beside_a_process_only_when_nothing_needs_it(data
         done = await rotate(data, SystemClock(), SystemRandomness())
         with pytest.raises(Invalid, match="wait until the history of the store no longer has them"):
             remove(data, first)
+        assert key_uses(data)[1].is_replaced
         data.forget_reseal()
+        assert not key_uses(data)[1].is_replaced
         with pytest.raises(Unusable, match="has not sealed everything with the current key yet"):
             remove(data, first)
         assert await store.get(Password, NAMES[3])

@@ -41,8 +41,10 @@ from remuda.http.pagination import Cursors
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.remote_errors import error_from
 from remuda.http.request import read_if_match, read_key
+from remuda.http.responses import is_match
 from remuda.http.server.exposition import negotiated
 from remuda.http.sse import EventReader
+from remuda.identity.factors.recovery import recovery_hash
 from remuda.identity.federation.provider_client import fetch_json, read_keys
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
 from remuda.identity.login.browser_state import Cookie, KnownBrowserCookie
@@ -98,6 +100,7 @@ PIECES = tuple(
             " \n",
         ),
         *("a b ", "%2", "%41", "a=1&", "[[", '{"a":', "a.b.", "AAAA", "ssh-rsa AAAA ", "TrustedUserCAKeys /k\n"),
+        *("%/", "%25%", "%2525/"),
         *("-----BEGIN ", "0.", "::", "a\n b\n", "a.", "x" * 64, "[a]\n", "[[a]]\n", "a.a", "a.a" * 2_700 + "=1\n"),
     )
 )
@@ -169,6 +172,7 @@ _INSTANCE = msgspec.json.encode({"metadata": {"name": "a"}, "spec": _IDS | {"use
 _CONFIG = b"#cloud-config\npackages:\n" + b"- nginx-with-a-long-name\n" * 3_500
 _FORM_TYPE = b"application/x-www-form-urlencoded"
 _TOKEN = to_base64url(b'{"alg":"ES512","kid":"k"}')
+_ETAG = b'"' + b"0" * 32 + b'"'
 
 _SEALED = SEALER.seal(Secret("1"), context="x").encode()
 _CLIENT = OAuth2Client(metadata=Metadata(name="c"), spec=OAuth2ClientSpec(redirect_uris=("http://127.0.0.1/callback",)))
@@ -220,7 +224,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 HEADERS: Mapping[str, Parser] = {
     "basic credentials": Parser(
         text(lambda header: OAuthClientCredentials.from_request(ClientForm(), header)),
-        b"Basic " + base64.b64encode(b"client:" + b"s" * 90_000),
+        b"Basic " + base64.b64encode(b"client:" + b"s" * 12_000),
         ((b"", b""), (b"Basic ", b""), (b"Basic OnNl", b"")),
     ),
     "bearer token": Parser(read_bearer, b"Bearer " + b"a" * 100_000, ((b"", b""), (b"Bearer ", b""))),
@@ -254,6 +258,7 @@ HEADERS: Mapping[str, Parser] = {
     ),
     "idempotency key": Parser(lambda header: read_key({b"idempotency-key": header}, is_public=False), b"k" * 255),
     "If-Match": Parser(lambda header: read_if_match({b"if-match": header}, is_conditional=True), b'"a"'),
+    "If-None-Match": Parser(lambda header: is_match(header, _ETAG), b'W/"1", ' * 32_000 + _ETAG),
     "known browser": Parser(
         text(_KNOWN_BROWSER.read),
         b"remuda-known-browser=a; " * 10_000,
@@ -295,6 +300,7 @@ VALUES: Mapping[str, Parser] = {
         b"https://idp.example.com/" + b"path/" * 300,
         ((b"", b""), (b"https://", b""), (b"https://a/", b"")),
     ),
+    "recovery code": Parser(text(recovery_hash), b"ABCD-" * 52_000),
     "tag name": Parser(
         text(reserving_service), b"team." * 52_000 + b"unikorn-cloud.org/x", ((b"", b""), (b"", b".unikorn-cloud.org/"))
     ),

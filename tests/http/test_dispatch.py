@@ -95,6 +95,21 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         TREE.find("/a/%FF")
 
 
+@pytest.mark.parametrize("path", ["/a/%", "/a/%4", "/a/%zz/parts", "/a/17%/parts"])
+def test_m27_a_percent_sign_that_begins_no_escape_is_rejected(path: str) -> None:
+    with pytest.raises(Malformed, match="%25"):
+        TREE.find(path)
+
+
+def test_a_value_with_a_percent_sign_may_be_encoded_once() -> None:
+    assert found("/a/100%25/parts") == ("parts", ("100%",))
+
+
+def test_m27_a_path_deeper_than_every_route_is_unknown_before_it_is_decoded() -> None:
+    assert TREE.find("/a/b/c/d/%") is None
+    assert TREE.find("/a" + "/%ff" * 10_000) is None
+
+
 @pytest.mark.parametrize(
     ("scope", "path"),
     [

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.certificates import client_context, server_files
 from tests.kit.http_server import request
 from tests.kit.processes.sample_program import PREFIX, SampleProcess, sample_process
 
@@ -41,6 +42,13 @@ BEHAVIOURS = {
     "send a long token and stay": request(LIST, f"Authorization: Bearer {'y' * 60 * KIB}"),
     "send a large body and stay": request(f"{PREFIX}/nope", *POST, method="POST") + bytes(250 * KIB),
 }
+TLS_BEHAVIOURS = {
+    "connect": b"",
+    "send a large head and stay": request("/healthz", *LARGE),
+    "read no documents, and send ahead": 3 * request("/openapi.json") + bytes(320 * KIB),
+    "read no watch, and send ahead": request(f"{LIST}?watch=true", TOKEN) + bytes(320 * KIB),
+}
+CONTEXT = client_context()
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +58,9 @@ def many_descriptors() -> None:
 
 
 @contextlib.contextmanager
-def running(directory: Path) -> Iterator[SampleProcess]:
-    with sample_process(directory / "data", limit_s=60, connections=4 * CLIENTS, buffers=SHARES) as process:
-        with dialled(process, buffer=MIB) as client:
+def running(directory: Path, tls: Path | None = None) -> Iterator[SampleProcess]:
+    with sample_process(directory / "data", limit_s=60, connections=4 * CLIENTS, buffers=SHARES, tls=tls) as process:
+        with dialled(process, buffer=MIB, is_tls=tls is not None) as client:
             for number in range(HORSES):
                 body = b'{"colour":"%b%d"}' % (b"x" * 3000, number)
                 head = request(
@@ -61,20 +69,21 @@ def running(directory: Path) -> Iterator[SampleProcess]:
                 client.sendall(head + body)
                 assert client.recv(65_536).startswith(b"HTTP/1.1 201 ")
         for path in ("/openapi.json", f"{PREFIX}/docs"):
-            assert exchange(process, request(path, "Connection: close")).startswith(b"HTTP/1.1 200 ")
+            answer = exchange(process, request(path, "Connection: close"), is_tls=tls is not None)
+            assert answer.startswith(b"HTTP/1.1 200 ")
         yield process
 
 
-def dialled(process: SampleProcess, *, buffer: int = 4 * KIB) -> socket.socket:
+def dialled(process: SampleProcess, *, buffer: int = 4 * KIB, is_tls: bool = False) -> socket.socket:
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     client.settimeout(20)
     client.connect(("127.0.0.1", process.port))
-    return client
+    return CONTEXT.wrap_socket(client, server_hostname="127.0.0.1") if is_tls else client
 
 
-def exchange(process: SampleProcess, sent: bytes) -> bytes:
-    with dialled(process, buffer=MIB) as client:
+def exchange(process: SampleProcess, sent: bytes, *, is_tls: bool = False) -> bytes:
+    with dialled(process, buffer=MIB, is_tls=is_tls) as client:
         client.sendall(sent)
         read = b""
         while chunk := client.recv(65_536):
@@ -86,18 +95,18 @@ def connections(process: SampleProcess) -> int:
     return int(process.metrics()["remuda_http_connections"])
 
 
-def behave(process: SampleProcess, sent: bytes) -> int:
+def behave(process: SampleProcess, sent: bytes, *, is_tls: bool = False) -> int:
     """Let many clients send something and read nothing; return the largest memory of the process meanwhile."""
     largest = 0
     with ExitStack() as clients:
         for number in range(CLIENTS):
-            client = clients.enter_context(dialled(process))
+            client = clients.enter_context(dialled(process, is_tls=is_tls))
             client.settimeout(0.05)  # what the process does not read is not sent
             with contextlib.suppress(OSError):
                 client.sendall(sent)
             if number % 50 == 0:
                 largest = max(largest, process.memory())
-        answer = exchange(process, request("/healthz", "Connection: close"))
+        answer = exchange(process, request("/healthz", "Connection: close"), is_tls=is_tls)
         assert answer.startswith(b"HTTP/1.1 200 ")
         largest = max(largest, process.memory())
     ends = time.monotonic() + 60
@@ -110,5 +119,14 @@ def test_m27_one_address_occupies_its_share_of_the_memory_and_little_per_connect
     with running(tmp_path) as process:
         before = process.memory()
         growth = {what: behave(process, sent) - before for what, sent in BEHAVIOURS.items()}
+        most = SHARES / 2 + CLIENTS * PER_CONNECTION
+        assert {what: grown for what, grown in growth.items() if grown > most} == {}, growth
+
+
+def test_m27_within_tls_one_address_occupies_its_share_and_little_per_connection_too(tmp_path: Path) -> None:
+    server_files(tmp_path)
+    with running(tmp_path, tls=tmp_path) as process:
+        before = process.memory()
+        growth = {what: behave(process, sent, is_tls=True) - before for what, sent in TLS_BEHAVIOURS.items()}
         most = SHARES / 2 + CLIENTS * PER_CONNECTION
         assert {what: grown for what, grown in growth.items() if grown > most} == {}, growth

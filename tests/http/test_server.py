@@ -67,6 +67,25 @@ async def test_a_head_that_is_too_long_is_answered_431() -> None:
         assert one.cuts == {"head_too_large": 3}
 
 
+async def test_m27_a_path_that_is_too_long_is_answered_414() -> None:
+    async with serving() as one:
+        assert status_of(await one.get("/" + "%41" * 1_365)) == 200
+        for path in ("/" + "a" * 4_096, "/" + "%/" * 2_048):
+            answer = await one.get(path)
+            assert (status_of(answer), body_of(answer)["code"]) == (414, "path_too_long")
+        assert status_of(await one.get("/?a=" + "a" * 20_000)) == 200
+        assert one.cuts == {"head_too_large": 2}
+
+
+async def test_m27_a_percent_sign_that_begins_no_escape_never_reaches_the_application() -> None:
+    async with serving() as one:
+        for path in ("/%", "/%/a", "/a%4", "/%zz?a=b"):
+            answer = await one.get(path)
+            assert status_of(answer) == 400
+            assert "percent sign" in body_of(answer)["error_description"]
+        assert one.cuts == {"malformed": 4}
+
+
 async def test_too_many_headers_are_answered_431() -> None:
     async with serving(ConnectionLimits(headers=10)) as one:
         assert status_of(await one.get("/", *[f"X-{number}: 1" for number in range(8)])) == 200

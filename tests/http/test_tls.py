@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from structlog.testing import capture_logs
 
+from remuda.http.buffer_shares import BufferShares
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.tls import ServerTls, WatchedFiles
 from remuda.kernel.errors import Invalid
@@ -249,13 +250,14 @@ def test_a_client_that_does_not_read_is_closed(run: Callable[[Scenario], None]) 
 
 
 @contextlib.asynccontextmanager
-async def asking(one: Serving, sent: bytes) -> AsyncIterator[ssl.SSLSocket]:
+async def asking(one: Serving, sent: bytes, host: str = "127.0.0.1") -> AsyncIterator[ssl.SSLSocket]:
     """Ask with a small buffer, and read the beginning of the answer. All other buffers are those of the server."""
 
     def ask() -> ssl.SSLSocket:
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
         client.settimeout(10)
+        client.bind((host, 0))
         client.connect((one.address.host, one.address.port))
         encrypted = client_context().wrap_socket(client, server_hostname=one.address.host)
         encrypted.sendall(sent)
@@ -285,6 +287,29 @@ def test_m27_a_client_that_does_not_read_a_large_response_is_closed(
             await until(lambda: one.cuts)
             assert one.cuts == {"write_timeout": 1}
             await until(lambda: not one.server.connections)
+
+    run(scenario)
+
+
+def test_m27_what_tls_holds_for_clients_that_do_not_read_counts_and_only_for_their_address(
+    run: Callable[[Scenario], None],
+) -> None:
+    async def scenario(folder: Path) -> None:
+        buffers = BufferShares(400 * 1024)
+        sent = request("/long")
+        async with serving(tls=ServerTls(server_files(folder)), buffers=buffers) as one:
+            async with contextlib.AsyncExitStack() as clients:
+                for host in ("127.0.0.1", "127.0.0.1", "127.0.0.2"):
+                    await clients.enter_async_context(asking(one, sent, host))
+                await until(lambda: buffers.total > 250 * 1024)
+                await clients.enter_async_context(asking(one, sent))
+                await until(lambda: one.cuts)
+                assert one.cuts == {"buffers": 1}
+                async with asking(one, sent, "127.0.0.3") as client:
+                    await asyncio.to_thread(read_slowly, client, lambda answer: answer.endswith(LONG))
+                assert one.cuts == {"buffers": 1}, "others break off no response"
+            await until(lambda: not one.server.connections)
+            assert buffers.total == 0
 
     run(scenario)
 

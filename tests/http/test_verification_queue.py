@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from itertools import count
+
+import pytest
 
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.ratelimit import OverLimit, RateLimit
@@ -9,6 +12,7 @@ from remuda.http.verification_queue import ENTRY_S, MAX_ENTRIES, Pacing, Verific
 from tests.kit.simulation.runner import World, simulate
 
 PACING = Pacing(interval_s=1.0, most_waiting=4)
+ROUND_TRIP_S = 0.1
 
 
 class Queue:
@@ -85,7 +89,7 @@ def test_a_place_is_lost_when_its_subject_does_not_come_back() -> None:
         queue = Queue(world)
         for number in range(20):
             queue.begin(f"guess {number}")
-        await world.clock.sleep(0.1)
+        await world.clock.sleep(0.5)
         assert len(queue.queue) == 20
         await world.clock.sleep(ENTRY_S + 1)
         assert await queue.try_once("ann")
@@ -97,14 +101,82 @@ def test_a_place_is_lost_when_its_subject_does_not_come_back() -> None:
     simulate(scenario, [0])
 
 
-def test_a_line_has_a_bounded_number_of_entries() -> None:
+class Flood:
+    """Connections of one address, each of which sends a new subject whenever it has a response."""
+
+    def __init__(self, world: World, *, connections: int) -> None:
+        self.clock, self.queue = world.clock, VerificationQueue(world.clock, Pacing())
+        self.rejected = self.most_entries = 0
+        self._tasks = [asyncio.create_task(self._send_always(number)) for number in range(connections)]
+
+    async def _send_always(self, connection: int) -> None:
+        for number in count():
+            self.rejected += not await self.queue.wait(f"guess {connection} {number}")
+            self.most_entries = max(self.most_entries, len(self.queue))
+            await self.clock.sleep(ROUND_TRIP_S)
+
+    async def insist(self, subject: str) -> int:
+        """Come back as told until verified, but four times at most, and return the number of attempts."""
+        for attempt in range(1, 5):
+            if await self.queue.wait(subject):
+                return attempt
+            await self.clock.sleep(Pacing().retry_after_s)
+        return 5
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("connections", [650, 2_000])
+def test_m27_whoever_comes_back_has_an_entry_however_many_new_subjects_each_connection_sends(
+    connections: int,
+) -> None:
+    async def scenario(world: World) -> None:
+        flood, began = Flood(world, connections=connections), world.clock.monotonic()
+        await world.clock.sleep(45)
+        started = world.clock.monotonic()
+        attempts = await asyncio.gather(*(flood.insist(victim) for victim in ("ann", "ben", "cat")))
+        assert max(attempts) == 2, attempts
+        now, rejection_s = world.clock.monotonic(), 2 * ENTRY_S / MAX_ENTRIES
+        assert now - started <= 2 * Pacing().retry_after_s + connections * rejection_s + 1
+        assert flood.rejected <= (now - began) / rejection_s
+        assert flood.most_entries <= MAX_ENTRIES
+        await flood.end()
+
+    simulate(scenario, [0])
+
+
+def test_m27_a_rejection_waits_behind_the_others_of_its_address_and_an_entry_found_does_not() -> None:
     async def scenario(world: World) -> None:
         queue = Queue(world)
-        for number in range(MAX_ENTRIES + 100):
+        for number in range(PACING.most_waiting + 1):
+            queue.begin(f"waits {number}")
+        await world.clock.sleep(0.1)
+        assert not await queue.try_once("ann")
+        await world.clock.sleep(PACING.retry_after_s)
+        for number in range(1_000):
             queue.begin(f"guess {number}")
         await world.clock.sleep(0.1)
-        assert len(queue.queue) == MAX_ENTRIES
-        assert not await queue.try_once("ann"), "without a entry she is one of many"
+        began = world.clock.monotonic()
+        assert await queue.try_once("ann")
+        assert world.clock.monotonic() - began <= (PACING.most_waiting + 1) * PACING.interval_s
+        await queue.end()
+
+    simulate(scenario, [0])
+
+
+def test_a_queue_has_a_bounded_number_of_entries_and_of_rejections_that_wait() -> None:
+    async def scenario(world: World) -> None:
+        queue = Queue(world)
+        for number in range(6_000):
+            queue.begin(f"guess {number}")
+        await world.clock.sleep(0)
+        assert len(queue.queue) == PACING.most_waiting + 1
+        assert not await queue.try_once("ann"), "at once: too many rejections wait"
+        await world.clock.sleep(3 * ENTRY_S / 2)
+        assert len(queue.queue) <= 1.1 * MAX_ENTRIES / 2
         await queue.end()
 
     simulate(scenario, [0])

@@ -109,3 +109,11 @@ def test_deeply_nested_cbor_is_rejected() -> None:
     changed = json.loads(json.dumps(CREATED))
     changed["response"]["attestationObject"] = to_base64url(b"\x81" * 12_000)
     assert PARTY.new_credential(json.dumps(changed), CHALLENGE) is None
+
+
+def test_what_a_browser_sends_has_a_largest_size() -> None:
+    """Reading CBOR copies what is left of it at each item."""
+    for length, is_valid in ((8_000, True), (12_500, False)):
+        created, used = KEY.create(OPTIONS, padding="a" * length), KEY.get(OPTIONS, padding="a" * length)
+        assert (PARTY.new_credential(created, CHALLENGE) is not None) == is_valid
+        assert (PARTY.use(used, CHALLENGE, [PASSKEY]) is not None) == is_valid

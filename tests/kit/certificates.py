@@ -160,11 +160,16 @@ def server_files(directory: Path, *, key: str = "server", issuer: Authority | No
     """Write a certificate for a server on this machine, its key, and the authority of clients; return where."""
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")])
     made = (issuer or authority()).issue("server", extensions=[(names, False)], key=key)
-    files = TlsFiles(directory / "server.pem", directory / "server.key", directory / "clients.pem")
+    files = written_files(directory)
     files.certificate.write_text(made.pem)
     files.key.write_text(made.key_pem)
     (directory / "clients.pem").write_text(authority().pem)
     return files
+
+
+def written_files(directory: Path) -> TlsFiles:
+    """Return where `server_files` has written to."""
+    return TlsFiles(directory / "server.pem", directory / "server.key", directory / "clients.pem")
 
 
 def client_context(issuer: Authority | None = None, shown: Issued | None = None) -> ssl.SSLContext:

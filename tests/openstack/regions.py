@@ -30,7 +30,7 @@ SETTINGS = {
     "REMUDA_REGION__CLOUD_TARGETS": '["127.0.0.0/8"]',
     "REMUDA_REGION__IMAGE_TARGETS": f'["{IMAGES}/32"]',
     "REMUDA_REGION__SIMULATED": "false",
-    "REMUDA_SERVER__REQUEST_TIMEOUT": "2m",
+    "REMUDA_SERVER__REQUEST_TIMEOUT": "1m",
 }
 """Settings of a process whose regions are on the plane."""
 T = TypeVar("T")

@@ -63,11 +63,9 @@ def test_m23_the_commands_of_the_page_add_change_and_remove_a_region(
     plane: Plane, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     domain = unique_name()
-    image = Session.admin(plane.configuration).create(
-        "glance",
-        "/v2/images",
-        {"name": domain, "visibility": "public", "disk_format": "raw", "container_format": "bare"},
-    )
+    described = {"name": domain, "visibility": "public", "disk_format": "raw", "container_format": "bare"}
+    status, image = Session.admin(plane.configuration).request("POST", "glance", "/v2/images", described)
+    assert status == 201, image
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
     environment = {
         **os.environ,

@@ -110,7 +110,10 @@ def test_m23_a_named_host_is_asked_for_and_used(cloud: Cloud) -> None:  # noqa: 
             await servers.create_server(replace(wanted, host="compute-9"))
         assert await servers.find_server(handle_of_server()) is None
         await servers.create_server(replace(wanted, host="compute-2"))
-        assert (await opened.bench.in_state(handle_of_server(), "running")).host == "compute-2"
+        made = await opened.bench.in_state(handle_of_server(), "running")
+        admin = Session.admin(cloud.plane.configuration)
+        found = admin.get("nova", f"/servers/{made.id}")["server"]
+        assert found["OS-EXT-SRV-ATTR:hypervisor_hostname"] == "compute-2"
 
     run(cloud, scenario, settings)
 
@@ -132,9 +135,12 @@ def test_m23_a_network_is_on_the_vlan_that_was_assigned(cloud: Cloud) -> None:  
 @contextmanager
 def flavor_without_host(given: Cloud) -> Iterator[str]:
     admin = Session.admin(given.plane.configuration)
-    body = {"name": "too-large", "id": "too-large", "vcpus": 4000, "ram": 1024, "disk": 0}
-    yield str(admin.create("nova", "/flavors", {"flavor": body})["id"])
-    admin.request("DELETE", "nova", "/flavors/too-large")
+    body = {"name": "too-large", "id": "too-large", "vcpus": 4000, "ram": 1024, "disk": 1}
+    created = str(admin.create("nova", "/flavors", {"flavor": body})["id"])
+    try:
+        yield created
+    finally:
+        admin.request("DELETE", "nova", f"/flavors/{created}")
 
 
 def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud: Cloud) -> None:  # noqa: F811
@@ -142,11 +148,10 @@ def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud
         provider = opened.bench.provider
         assert provider.servers is not None
         (large,) = [each for each in await provider.catalogue.flavors() if each.name == "too-large"]
-        assert large.disk_bytes == 0
         await opened.bench.port()
         await provider.servers.create_server(replace(opened.bench.server_spec(), flavor=large.id))
         failed = await opened.bench.in_state(handle_of_server(), "failed")
-        assert "too-large: 4000 CPUs, 1024 MiB of memory and 0 GiB of disk" in failed.fault
+        assert "too-large: 4000 CPUs, 1024 MiB of memory and 1 GiB of disk" in failed.fault
 
     with flavor_without_host(cloud):
         run(cloud, scenario)
@@ -250,7 +255,8 @@ def test_m24_a_scan_costs_the_same_however_many_servers_there_are(cloud: Cloud) 
         await opened.bench.server(1)
         await cost()  # the tokens are there from now on
         one = await cost()
-        await asyncio.gather(*(opened.bench.server(number) for number in (2, 3, 4)))
+        for number in (2, 3):
+            await opened.bench.server(number)
         assert await cost() == one
         assert one["servers"] == 2, "one list of tenancies, and one of servers in each"
         assert max(one.values()) <= 6

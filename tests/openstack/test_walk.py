@@ -109,8 +109,10 @@ class Walker:
         eventually(lambda: self._exchange(service, "POST", path).status_code == 202, within_s=WITHIN_S)
 
     def deleted(self, service: str, path: str, *, is_admin: bool = False) -> None:
-        """Delete something, and wait until it is gone."""
-        self.send(service, "DELETE", path, is_admin=is_admin)
+        """Delete something as soon as nothing needs it any more, and wait until it is gone."""
+        eventually(
+            lambda: self._exchange(service, "DELETE", path, is_admin=is_admin).status_code == 202, within_s=WITHIN_S
+        )
         eventually(
             lambda: self._exchange(service, "GET", path, is_admin=is_admin).status_code == 404, within_s=WITHIN_S
         )

@@ -1,7 +1,5 @@
 """Regions that platform administrators add, change, disable and remove while the service runs."""
 
-from collections.abc import AsyncIterator
-from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +8,6 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import CloudImageSpec
 from remuda.region.kinds.regions import Region, RegionSpec
 from remuda.region.ports import AccountNames, CheckedRegion, RegionFinding
 from tests.kit.environment import options
@@ -131,29 +128,6 @@ async def test_m24_a_region_is_removed_when_it_is_empty_and_no_earlier_request_c
     assert region.app.ports.providers.find(name) is None
     assert await added(region) == name, "and its name is free"
     await region.until(f"{REGIONS}/{name}", "provisioned")
-
-
-async def test_a_region_with_images_of_organizations_is_not_removed(region: RegionEnvironment) -> None:
-    name = await added(region)
-    await region.until(f"{REGIONS}/{name}", "provisioned")
-    provider = region.app.ports.providers.find(name)
-    assert provider is not None
-    assert provider.images is not None
-    like = (await provider.images.images())[0]
-    desired = CloudImageSpec(
-        **{field.name: getattr(like, field.name) for field in fields(CloudImageSpec)}
-        | {"id": "d0000000-0000-4000-8000-000000000001", "organization": region.organization}
-    )
-
-    async def content() -> AsyncIterator[bytes]:
-        yield b"disk"
-
-    await provider.images.create_image(desired, content())
-    refused = await region.root.delete(f"{REGIONS}/{name}")
-    assert (refused.status, "images of organizations" in refused.json["error_description"]) == (403, True)
-    await provider.images.remove_image(desired.id)
-    await region.clock.sleep(10)
-    assert (await region.root.delete(f"{REGIONS}/{name}")).status == 202
 
 
 async def test_regions_have_different_names_and_a_repeated_request_finds_what_it_created(

@@ -43,7 +43,7 @@ _AFTER_HISTORY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
     """A key, and what needs it."""
 
@@ -53,6 +53,8 @@ class KeyUse:
     """Number of stored texts that it has sealed."""
     superseded: datetime | None
     """When the next key was created, as far as known."""
+    is_replaced: bool
+    """Whether all objects are sealed with the current key, so that only the history of the store needs this one."""
 
     @property
     def kept_until(self) -> datetime | None:
@@ -83,8 +85,15 @@ def key_uses(data: DataDirectory) -> list[KeyUse]:
     """Return the keys, the current one first, and what needs each of them. A process may run."""
     keys, stored = load_keyring(data.keys).keys, _stored_seals(data)
     newer = (None, *keys)
+    is_complete = data.resealed().key == keys[0].id
     return [
-        KeyUse(key, after is None, stored[key.id], None if after is None else after.created)
+        KeyUse(
+            key=key,
+            is_current=after is None,
+            stored=stored[key.id],
+            superseded=None if after is None else after.created,
+            is_replaced=after is not None and is_complete,
+        )
         for key, after in zip(keys, newer, strict=False)
     ]
 

@@ -17,13 +17,13 @@ from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
-from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import inspect
 
 from remuda.http.schema import Id, Parameters
 from remuda.kernel.errors import Malformed
+from remuda.kernel.percent_encoding import read_pairs
 from remuda.kernel.text import nearest
 
 
@@ -224,7 +224,7 @@ class Binder(Generic[ParametersT]):
         if not query and self._nothing is not None:
             return self._nothing
         found: dict[str, Any] = {}
-        for name, value in _pairs(query):
+        for name, value in query_pairs(query):
             if name in self._rejected:
                 raise Malformed(f'invalid path/query element: "{name}" is not supported here')
             field = self._fields.get(name)
@@ -240,7 +240,7 @@ class Binder(Generic[ParametersT]):
 
     def reject_unknown(self, query: bytes) -> None:
         """Raise Malformed, with the nearest known name, if a query has an unknown parameter."""
-        for name, _ in _pairs(query):
+        for name, _ in query_pairs(query):
             if name not in self._fields:
                 raise _unknown(name, self._fields)
 
@@ -255,9 +255,10 @@ class Binder(Generic[ParametersT]):
             raise _wrong(self._fields[named[1]], what) from None
 
 
-def _pairs(query: bytes) -> list[tuple[str, str]]:
+def query_pairs(query: bytes) -> list[tuple[str, str]]:
+    """Return the names and values of a query, or raise Malformed."""
     try:
-        return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST)
+        return read_pairs(query, most=_MOST)
     except ValueError:
         raise Malformed(
             f"invalid path/query element: the query is not UTF-8, or too long: "

@@ -16,13 +16,13 @@ from functools import cached_property
 from itertools import islice
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, NamedTuple, NoReturn, TypeVar, Union, get_args, get_origin
-from urllib.parse import parse_qsl
 
 import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 from remuda.http.binding import IdNormalizer, lower_case_ids
 from remuda.kernel.errors import Malformed
+from remuda.kernel.percent_encoding import read_pairs
 from remuda.kernel.secrets import Secret, hide
 
 _MAX_PROBLEMS = 50
@@ -425,6 +425,6 @@ def _takes_several(field: msgspec.structs.FieldInfo) -> bool:
 
 def _pairs(body: bytes) -> list[tuple[str, str]]:
     try:
-        return parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST)
+        return read_pairs(body, most=_MOST)
     except ValueError:
         raise Malformed("the request body is malformed: send a form of at most 100 fields, in UTF-8") from None

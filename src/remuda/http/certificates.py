@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import unquote_to_bytes
 
 import structlog
 from cryptography import x509
@@ -29,6 +28,7 @@ from cryptography.x509.verification import (
 
 from remuda.http.revocations import RevocationLists
 from remuda.kernel.errors import Malformed, Unauthenticated
+from remuda.kernel.percent_encoding import percent_decoded
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----([0-9A-Za-z+/=\s]+)-----END CERTIFICATE-----\s*")
 _LONGEST_CHAIN = 5
@@ -41,7 +41,10 @@ def read_chain(header: bytes) -> tuple[x509.Certificate, ...]:
     """Return the certificate of a header, and the intermediate ones that follow it, or raise Malformed."""
     if len(header) > _LONGEST_HEADER:
         raise _malformed()
-    text = unquote_to_bytes(header)
+    try:
+        text = percent_decoded(header)
+    except ValueError:
+        raise _malformed() from None
     blocks = _BLOCK.findall(text)
     if not 0 < len(blocks) <= _LONGEST_CHAIN or _BLOCK.sub(b"", text).strip():
         raise _malformed()

@@ -6,18 +6,19 @@ reported as an invalid id and not as an unknown path.
 
 A path is split at its slashes before its segments are decoded, so a parameter can contain an encoded slash. Clients of
 the reference implementation encode twice, because it decodes twice; so a parameter that still contains percent signs is
-decoded once more.
+decoded once more, unless it is no encoding: then it was encoded once.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 
 from remuda.http.asgi import Scope
 from remuda.kernel.errors import Malformed
+from remuda.kernel.percent_encoding import percent_decoded
 
 EndpointT = TypeVar("EndpointT")
 
@@ -49,15 +50,19 @@ class PathTrie(Generic[EndpointT]):
     def __init__(self, entries: Iterable[tuple[str, str, EndpointT]]) -> None:
         """Take the method, the path template and the endpoint of each route."""
         self._root: _Node[EndpointT] = _Node()
+        self._depth = 0
         for method, path, endpoint in entries:
-            node = self._root
-            for segment in path[1:].split("/"):
+            node, segments = self._root, path[1:].split("/")
+            self._depth = max(self._depth, len(segments))
+            for segment in segments:
                 node = node.child(segment)
             node.methods[method] = endpoint
 
     def find(self, path: str) -> Match[EndpointT] | None:
         """Return the match of an undecoded path, or None."""
-        segments = path[1:].split("/")
+        segments = path[1:].split("/", self._depth)
+        if len(segments) > self._depth:
+            return None
         if "%" in path:
             segments = [_decoded(segment) for segment in segments]
         found = _walk(self._root, segments, 0)
@@ -65,7 +70,7 @@ class PathTrie(Generic[EndpointT]):
             return None
         methods, values = found
         if "%" in path:
-            values = tuple(_decoded(value) for value in values)
+            values = tuple(_decoded_again(value) for value in values)
         return Match(methods, values)
 
 
@@ -106,6 +111,26 @@ def _decoded(segment: str) -> str:
     if "%" not in segment:
         return segment
     try:
-        return unquote(segment, errors="strict")
+        encoded = percent_decoded(segment.encode())
+    except ValueError:
+        raise Malformed(
+            "invalid path/query element: a percent sign of the path begins no escape: send %25 for the sign itself"
+        ) from None
+    return _text(encoded)
+
+
+def _decoded_again(value: str) -> str:
+    if "%" not in value:
+        return value
+    try:
+        encoded = percent_decoded(value.encode())
+    except ValueError:
+        return value
+    return _text(encoded)
+
+
+def _text(encoded: bytes) -> str:
+    try:
+        return encoded.decode()
     except UnicodeDecodeError:
         raise Malformed("invalid path/query element: the path is not UTF-8") from None

@@ -5,9 +5,9 @@ rejected for the failures of others at its address, so the limit applies after t
 and a credential of 256 random bits that is found by its hash, are recognized at once (`Authenticator.is_genuine`,
 `Route.is_genuine`). Any other verification costs something and tells a guesser something, so an address over its limit
 is slowed down before: its credentials are verified one after the other, some time apart, and those of different
-subjects take turns. If too many wait at one address, one is rejected at once: the newest of the subject with most of
-them, or else the youngest subject. It keeps its entry in the queue of the address (`VerificationQueue`) and gets its
-turn when it comes back.
+subjects take turns. If too many wait at one address, one is rejected: the newest of the subject with most of them, or
+else the youngest subject. Rejections are sent some time apart, too, so that every rejected subject keeps its entry in
+the queue of the address (`VerificationQueue`), and gets its turn when it comes back.
 """
 
 import math

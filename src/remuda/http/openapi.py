@@ -78,6 +78,7 @@ _ABOUT: Mapping[int, str] = {
     410: "The changes since then are no longer available, or permissions have changed: list again.",
     412: "The object's ETag does not match If-Match.",
     413: "The body is too large.",
+    414: "The path of the request is too long.",
     422: "The content of the request is invalid.",
     429: "The caller has exceeded its rate limit.",
     431: "The headers of the request are too large.",
@@ -119,7 +120,7 @@ def route_responses(route: AnyRoute, schemas: Mapping[Any, JsonObject]) -> JsonO
 
 
 def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
-    yield from (400, 408, 429, 431, 500, 503)
+    yield from (400, 408, 414, 429, 431, 500, 503)
     if route.scope != "public":
         yield from (401, 403)
     if route.parameters:

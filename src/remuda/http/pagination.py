@@ -15,11 +15,12 @@ import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
 from remuda.access.principal import AccessList, Permission
+from remuda.http.binding import query_pairs
 from remuda.http.buffer_shares import SLICE_BYTES
 from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.list_cache import CachedList, ListCache, LongList, array
@@ -342,7 +343,7 @@ def _version(page: Page[bytes], cursors: Cursors) -> Header:
 
 def _link(path: str, query_string: str, limit: int, token: str) -> bytes:
     """Return the link to the next page: this request with another `continue`."""
-    kept = [pair for pair in parse_qsl(query_string, keep_blank_values=True) if pair[0] not in {"limit", "continue"}]
+    kept = [pair for pair in query_pairs(query_string.encode()) if pair[0] not in {"limit", "continue"}]
     query = urlencode([*kept, ("limit", str(limit)), ("continue", token)])
     return f'<{quote(path, safe="/%:@!$&()*+,;=~")}?{query}>; rel="next"'.encode()
 

@@ -70,6 +70,7 @@ _BY_STATUS: Mapping[int, type[RemudaError]] = {
     410: errors.Gone,
     412: errors.PreconditionFailed,
     413: errors.TooLarge,
+    414: errors.TooLarge,
     422: errors.Invalid,
     429: errors.TooMany,
     431: errors.TooLarge,

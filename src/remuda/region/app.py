@@ -181,7 +181,7 @@ class RegionApp(ServiceApp[RegionPorts, RegionServices]):
                 issuer=ports.settings.identity_url,
             ),
             catalogue=Catalogue(providers=providers),
-            regions=Regions(store=store, clock=clock, connector=ports.connector, providers=providers),
+            regions=Regions(store=store, clock=clock, connector=ports.connector),
             images=Images(store=store, providers=providers, fetcher=self._fetcher, counts=counts),
             networks=networks,
             security_groups=groups,

@@ -1,7 +1,8 @@
-"""The sample API in a process of its own, as in production: `... sample_program DATA S N [BYTES]`.
+"""The sample API in a process of its own, as in production: `... sample_program DATA S N [BYTES [TLS]]`.
 
 It prints its port, and serves until it is stopped. S is the time limit of connections in seconds, N their number, and
-BYTES the memory for requests and responses; then they are not validated, which would need memory, too.
+BYTES the memory for requests and responses; then they are not validated, which would need memory, too. TLS is the
+directory of the files that `server_files` writes.
 """
 
 import asyncio
@@ -26,11 +27,13 @@ from remuda.http.server.exposition import MetricsSettings
 from remuda.http.server.health import Mounted
 from remuda.http.server.limits import ConnectionLimits
 from remuda.http.server.server import ListenAddress
+from remuda.http.server.tls import TlsSettings
 from remuda.http.watch import WatchPorts
 from remuda.process import ProcessPorts, ProcessServices, Settings, run
 from tests.kit.asgi.api_ports import api_ports
 from tests.kit.asgi.contract import contract_of
 from tests.kit.asgi.validating import LINE, Validated
+from tests.kit.certificates import written_files
 from tests.kit.sample_api.server import SampleAuthenticator
 from tests.kit.sample_api.service import TABLE, SampleService
 from tests.kit.sample_kinds import REGISTRY
@@ -76,10 +79,10 @@ class SampleProcess:
 
 @contextmanager
 def sample_process(
-    data: Path, *, limit_s: float, connections: int, buffers: int | None = None
+    data: Path, *, limit_s: float, connections: int, buffers: int | None = None, tls: Path | None = None
 ) -> Iterator[SampleProcess]:
-    """Run the sample API until the process is stopped, or the block ends."""
-    options = [str(data), str(limit_s), str(connections), *([] if buffers is None else [str(buffers)])]
+    """Run the sample API until the process is stopped, or the block ends. TLS needs a limit of buffers."""
+    options = [str(each) for each in (data, limit_s, connections, buffers, tls) if each is not None]
     command = [sys.executable, "-m", "tests.kit.processes.sample_program", *options]
     log = data.with_suffix(".log")
     with log.open("ab") as lines:
@@ -112,7 +115,7 @@ async def services(ports: ProcessPorts, *, is_validated: bool) -> AsyncIterator[
     yield ProcessServices(mounted=[Mounted(PREFIX, TABLE, api)], checks=[])
 
 
-async def main(data: Path, limit_s: float, connections: int, buffers: int | None) -> None:
+async def main(data: Path, limit_s: float, connections: int, buffers: int | None, tls: Path | None) -> None:
     local = ListenAddress("127.0.0.1", 0)
     limits = ConnectionLimits(
         head_s=limit_s,
@@ -129,6 +132,7 @@ async def main(data: Path, limit_s: float, connections: int, buffers: int | None
             buffered_bytes=DEFAULT_BYTES if buffers is None else buffers,
             rate=RateLimit(quota=1_000_000),
             metrics=MetricsSettings(listen=local),
+            tls=None if tls is None else TlsSettings(written_files(tls)),
         ),
         announce=lambda address: print(address.port, flush=True),  # noqa: T201  how it is found
         services=partial(services, is_validated=buffers is None),
@@ -139,4 +143,5 @@ async def main(data: Path, limit_s: float, connections: int, buffers: int | None
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         buffers = int(sys.argv[4]) if sys.argv[4:] else None
-        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), buffers))
+        tls = Path(sys.argv[5]) if sys.argv[5:] else None
+        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), buffers, tls))

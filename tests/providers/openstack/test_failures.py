@@ -100,6 +100,7 @@ def test_a_token_that_is_rejected_is_replaced_once() -> None:
     ("answer", "expected", "words"),
     [
         (error(403, "Policy doesn't allow it to be performed."), Denied, "Policy doesn't allow it"),
+        (error(403, "Policy doesn't allow os_compute_api:os-quota-sets:update to be performed."), Denied, "quota-sets"),
         (error(404, "Flavor x could not be found."), ApiError, "Flavor x could not be found"),
         (error(409, "Instance is locked."), ApiError, "Instance is locked"),
         ((415, {}, b"<html>not JSON"), ApiError, "compute responded with status 415"),

@@ -120,6 +120,7 @@ _OPTIONS: Mapping[str, str] = {
     "/spec/os/distro": "--distro",
     "/spec/os/family": "--family",
     "/spec/os/version": "--release",
+    "/spec/organizationIDs(/.*)?": "--visible-to",
 }
 """Options by the JSON pointer of the value that they set in a request, if they have another name than the value."""
 _SAME_NAME = re.compile(r"/(?:metadata|spec)/(?!\w*Id$)(\w+)")
@@ -128,6 +129,7 @@ _CHANGED = "The resource was changed in the meantime, and nothing was done: show
 _NOT_FOUND = "check the name, and the login with remuda context list"
 REMEDIES: Mapping[str, str] = {
     "operation 'update' on endpoint 'identity:quotas'": "ask the operator of the platform",
+    "no global-scope permissions": "ask a platform administrator",
     "operation is not allowed by rbac": "ask an administrator of the organization for this permission",
     "project quota limit of": (
         "remuda quota show --scope project shows the usage, and an administrator of the organization can raise the "

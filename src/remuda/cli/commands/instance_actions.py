@@ -226,7 +226,9 @@ async def _report_power(
     api: ScopedSession, instance: InstanceRead, state: str, result: str, *, wait: WaitOptions
 ) -> None:
     name = instance.metadata.name
-    if wait.wait:
+    if instance.status.power_state == state:
+        result = f"is already {state.lower()}"
+    elif wait.wait:
         await wait_until(
             lambda: api.session.get(INSTANCE.service, f"{INSTANCE.path}/{instance.metadata.id}", InstanceRead),
             lambda now: now.status.power_state == state,

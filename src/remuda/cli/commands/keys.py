@@ -87,6 +87,8 @@ def _row(use: "KeyUse", now: datetime) -> tuple[str, ...]:
 def _purpose(use: "KeyUse", now: datetime) -> str:
     if use.is_current:
         return "seals"
+    if use.stored and use.is_replaced:
+        return "opens the history of the store, of 30 minutes"
     if use.stored:
         return "opens what is stored: run remuda keys rotate"
     until = use.kept_until

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from remuda.cli.clouds_file import CloudEntry, read_cloud
 from remuda.cli.crud import delete_resource, find_id, show_resource, update_resource
-from remuda.cli.lookup import DEFAULT_SCOPE, ScopedSession, ScopeOptions
+from remuda.cli.lookup import DEFAULT_SCOPE, NamedResource, ScopedSession, ScopeOptions
 from remuda.cli.options import NO_METADATA, NO_WAIT, MetadataOptions, Output, WaitOptions, Yes
 from remuda.cli.output import Format, as_table, dump, echo, write
-from remuda.cli.resources import PLATFORM_REGION
-from remuda.kernel.errors import Invalid, RemudaError
+from remuda.cli.resources import PLATFORM_REGION, REGION
+from remuda.kernel.errors import Invalid, RemudaError, Unusable
 from remuda.region.regions.schema import (
     OpenstackWire,
     PlatformRegionRead,
@@ -79,6 +79,16 @@ class OfferOptions:
             found = replace(found, vlans=tuple(map(_vlans, self.vlans)))
         return found
 
+    def reject(self, region_type: RegionType) -> None:
+        """Raise Invalid if an option is given that only regions of OpenStack have."""
+        given = {
+            "--flavor": self.flavor,
+            "--external-network": self.external_network,
+            "--physical-network": self.physical_network,
+            "--vlans": self.vlans,
+        }
+        _reject(given, region_type, "regions of OpenStack")
+
 
 NO_OFFER = OfferOptions()
 
@@ -109,14 +119,20 @@ async def add(
     if type == "openstack":
         if cloud is None:
             raise Invalid("--cloud", "is missing", remedy="name the entry of clouds.yaml with the manager's account")
+        _reject({"--like": like}, type, "regions of simulated clouds")
         section = offer.openstack(_section(read_cloud(cloud, clouds_file), None))
         spec = PlatformRegionSpec(type=type, organization_ids=offer.visible_to or (), openstack=section)
     else:
         if like is None:
-            raise Invalid("--like", "is missing", remedy="name a cloud of the catalogue of simulated clouds")
+            raise Invalid("--like", "is missing", remedy="name a cloud of the catalogue, such as sim-north")
+        _reject({"--cloud": cloud, "--clouds-file": clouds_file}, type, "regions of OpenStack")
+        offer.reject(type)
         simulated = SimulatedWire(catalogue=like)
         spec = PlatformRegionSpec(type=type, organization_ids=offer.visible_to or (), simulated=simulated)
     async with scope.open() as api, _naming_entries():
+        if any(each.metadata.name == name for each in await _added(api)):
+            message = f"The region {name} exists already: choose another name, or change it with remuda region update."
+            raise Unusable(message)
         body = PlatformRegionWrite(metadata=metadata.metadata(name), spec=spec)
         created = await api.session.send(
             "POST", PLATFORM_REGION.service, PLATFORM_REGION.path, body, response_type=PlatformRegionRead
@@ -136,7 +152,7 @@ async def check(region: str, /, *, output: Output = "table", scope: ScopeOptions
     :param region: Name or id of the region.
     """
     async with scope.open() as api:
-        await _show_check(api, await find_id(api, PLATFORM_REGION, region), region, output)
+        await _show_check(api, await _added_id(api, region), region, output)
 
 
 async def update(
@@ -165,8 +181,9 @@ async def update(
         if spec.openstack is not None:
             section = spec.openstack if entry is None else _section(entry, spec.openstack)
             spec = replace(spec, openstack=offer.openstack(section))
-        elif entry is not None:
-            raise Invalid("--cloud", f"is for regions of OpenStack, not of {spec.type}", remedy="leave it out")
+        else:
+            _reject({"--cloud": cloud, "--clouds-file": clouds_file}, spec.type, "regions of OpenStack")
+            offer.reject(spec.type)
         if offer.visible_to is not None:
             spec = replace(spec, organization_ids=offer.visible_to)
         return PlatformRegionWrite(metadata=metadata.metadata(found.metadata.name, found.metadata), spec=spec)
@@ -210,25 +227,49 @@ async def remove(
     :param region: Name or id of the region.
     """
     async with scope.open() as api:
-        await delete_resource(api, PLATFORM_REGION, region, yes=yes, wait=wait)
+        await delete_resource(api, PLATFORM_REGION, await _added_id(api, region), yes=yes, wait=wait)
 
 
 async def _update(
     region: str, body: Callable[[PlatformRegionRead], PlatformRegionWrite], output: Format, scope: ScopeOptions
 ) -> None:
     async with scope.open() as api, _naming_entries():
-        updated = await update_resource(api, PLATFORM_REGION, region, body)
+        updated = await update_resource(api, PLATFORM_REGION, await _added_id(api, region), body)
         await show_resource(api, PLATFORM_REGION, updated, output)
+
+
+async def _added(api: ScopedSession) -> Sequence[NamedResource]:
+    return await api.session.list_all(PLATFORM_REGION.service, PLATFORM_REGION.path, NamedResource, paged=False)
+
+
+async def _added_id(api: ScopedSession, region: str) -> str:
+    """Return the id of a region that was added, and explain that others belong to the configuration."""
+    try:
+        return await find_id(api, PLATFORM_REGION, region)
+    except Unusable:
+        visible = await api.session.list_all(REGION.service, REGION.path, NamedResource, paged=False)
+        if any(region in {each.metadata.id, each.metadata.name} for each in visible):
+            message = f"The region {region} belongs to the configuration of the server: change it there."
+            raise Unusable(message) from None
+        raise
+
+
+def _reject(options: Mapping[str, object], region_type: RegionType, other: str) -> None:
+    """Raise Invalid for an option that is given, but is for regions of another type."""
+    for option, value in options.items():
+        if value is not None:
+            raise Invalid(option, f"is for {other}, not of {region_type}", remedy="leave it out")
 
 
 @asynccontextmanager
 async def _naming_entries() -> AsyncIterator[None]:
-    """Name the entries of clouds.yaml in an error about the account, which is where the user changes them."""
+    """Name, in an error about the section of the cloud, the option or the entry of clouds.yaml that is wrong."""
     try:
         yield
     except RemudaError as error:
-        found = _FIELD.match(error.message)
-        if found is not None:
+        if (option := _OF_OPTION.match(error.message)) is not None:
+            error.message = f"{_SECTION_OPTIONS[option[1]]}{error.message[option.end() :]}"
+        elif (found := _FIELD.match(error.message)) is not None:
             rest = _NAME.sub(lambda name: _ENTRIES[name[0]], error.message[found.end() :])
             error.message = f"clouds.yaml: {_ENTRIES[found[1]]}{rest}"
         raise
@@ -244,6 +285,15 @@ _ENTRIES = {
     "password": "auth.password",
 }
 """Entries of clouds.yaml by the fields of a request."""
+_SECTION_OPTIONS = {
+    "simulated.catalogue": "--like",
+    "openstack.flavorIDs": "--flavor",
+    "openstack.externalNetworkIDs": "--external-network",
+    "openstack.physicalNetwork": "--physical-network",
+    "openstack.vlans": "--vlans",
+}
+"""Options by the fields of a request."""
+_OF_OPTION = re.compile(rf"[sS]pec\.({'|'.join(map(re.escape, _SECTION_OPTIONS))})\b")
 _FIELD = re.compile(rf"[sS]pec\.openstack\.({'|'.join(_ENTRIES)})\b")
 _NAME = re.compile(r"\b(?:userDomainName|userName|domainName)\b")
 
@@ -285,7 +335,7 @@ async def _show_check(api: ScopedSession, region: str, name: str, output: Format
 
 def _report(found: RegionCheckRead, name: str) -> str:
     flavors = [
-        [each.metadata.name, str(each.spec.cpus), f"{each.spec.memory} GiB", f"{each.spec.disk} GB"]
+        [each.metadata.name, str(each.spec.cpus), f"{each.spec.memory} GiB", f"{each.spec.disk_gib} GiB"]
         for each in found.flavors
     ]
     images = [

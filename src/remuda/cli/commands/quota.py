@@ -49,7 +49,9 @@ def bytes_text(count: int) -> str:
     return f"{number:g}" if not unit else f"{number:.4g} {_UNITS[unit]}B"
 
 
-QuotaLevel = Annotated[Literal["organization", "project"], Parameter(name="--scope", help="Take the limits of this.")]
+QuotaLevel = Annotated[
+    Literal["organization", "project"], Parameter(name="--scope", help="Show or change the limits of this.")
+]
 
 
 async def show(

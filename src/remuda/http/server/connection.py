@@ -13,21 +13,23 @@ import struct
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
 import httptools
 
 from remuda.http.asgi import ASGIApp, Scope
 from remuda.http.buffer_shares import UNCOUNTED, Buffered, NoFreeBuffer, TooMuchBuffered
 from remuda.http.responses import Header
-from remuda.http.server.http1 import FlowControl, RequestCycle
+from remuda.http.server.http1 import PART, TLS_PART, FlowControl, RequestCycle
 from remuda.http.server.limits import (
+    PATH_BYTES,
     ConnectionReaper,
     HeadTooLarge,
+    PathTooLong,
     Progress,
     ReapedConnection,
 )
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
+from remuda.kernel.percent_encoding import percent_decoded
 
 _NEVER = math.inf
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
@@ -36,16 +38,16 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 _FEW_HEADERS = 20
 _HEADER_BYTES = 200
 """Memory of a header beside its bytes."""
+_TLS_READ_BUFFER = 16 * 1024
+"""Bytes that TLS may hold for a request that is not read yet: one record."""
+_TLS_UNREAD = 96 * 1024
+"""Bytes that TLS holds for a client that does not read, beside what the application waits with."""
 _SPARE_CONNECTIONS = 64
 """Number of connections without a slot that get an error response before they are closed."""
 
 
 class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
     """Raised when the client sends more requests than may be pipelined."""
-
-
-class _NotOneHost(Exception):  # noqa: N818  same
-    """Raised for a request without a Host header, or with several: a proxy may have read another one."""
 
 
 class Connection(asyncio.Protocol):
@@ -73,6 +75,7 @@ class Connection(asyncio.Protocol):
         self._state: dict[str, Any] = {}
         self._buffered: Buffered | None = None  # None as long as nothing is counted
         self._partial = 0  # what is counted of a head that is not complete
+        self._unread = 0  # what is counted of a response that is not read
         self._rejected: tuple[RemudaError, str] | None = None  # after the response that is being written
 
     # Called by the transport
@@ -82,7 +85,10 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=self._limits.write_buffer)
         self._client, self._local = (_address(transport.get_extra_info(each)) for each in ("peername", "sockname"))
         self._tls = _tls(transport.get_extra_info("ssl_object"))
-        self._transport, self._flow = transport, FlowControl(transport)
+        self._transport = transport
+        self._flow = FlowControl(transport, part=PART if self._tls is None else TLS_PART)
+        if self._tls is not None:
+            transport.set_read_buffer_limits(high=_TLS_READ_BUFFER)  # type: ignore[attr-defined]  # those of TLS have it
         self._reaper.connections.add(self)
         if self._handshake is not None:
             self._reaper.remove(self._handshake)
@@ -105,6 +111,7 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         if self._buffered is not None:
             self._buffered.clear()
+            self._unread = 0
         self._flow.resume_writing()
         self._reaper.remove(self)
 
@@ -129,10 +136,24 @@ class Connection(asyncio.Protocol):
                 self._count_partial_head(read or len(data))  # a request before it may have ended in the same data
 
     def pause_writing(self) -> None:
+        """Wait for a slow client. What TLS holds for it is counted."""
         self._flow.pause_writing()
+        if self._tls is None:
+            return
+        try:
+            self._counter().add(_TLS_UNREAD)
+        except TooMuchBuffered:
+            self._close_counted("buffers")
+        except NoFreeBuffer:  # strangers occupy the memory: they break off no response
+            pass
+        else:
+            self._unread = _TLS_UNREAD
 
     def resume_writing(self) -> None:
         """Continue after a slow client has caught up."""
+        if self._unread:
+            self._counter().remove(self._unread)
+            self._unread = 0
         self._flow.resume_writing()
         self._reading.begin()
 
@@ -291,15 +312,17 @@ class Connection(asyncio.Protocol):
 
     def _scope(self, version: str) -> Scope:
         url = httptools.parse_url(self._url)
-        path = (url.path or b"").decode("ascii")
+        path = url.path or b""
+        if len(path) > PATH_BYTES:
+            raise PathTooLong
         scope: Scope = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
             "method": self._parser.get_method().decode("ascii"),
             "scheme": "http",
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": url.path or b"",
+            "path": _decoded(path),
+            "raw_path": path,
             "query_string": url.query or b"",
             "root_path": "",
             "headers": self._headers,
@@ -326,7 +349,7 @@ class Connection(asyncio.Protocol):
             elif name == b"expect" and value.lower() == _CONTINUE:
                 expects_continue = True
         if hosts != 1 and version != "1.0":
-            raise _NotOneHost
+            raise Malformed("An HTTP/1.1 request needs one Host header. Send exactly one.")
         if len(self._waiting) >= self._limits.pipelined:
             raise _TooFarAhead
         limit = self._limits.head_bytes
@@ -366,12 +389,12 @@ class Connection(asyncio.Protocol):
     def _reject_unparsed(self, cause: BaseException | None) -> None:
         if isinstance(cause, _TooFarAhead):
             self._close_counted("pipelined")
-        elif isinstance(cause, HeadTooLarge):
+        elif isinstance(cause, HeadTooLarge | PathTooLong):
             self._reject(cause, "head_too_large")
         elif isinstance(cause, TooMuchBuffered | NoFreeBuffer):
             self._reject(cause, "buffers")
-        elif isinstance(cause, _NotOneHost):
-            self._reject(Malformed("An HTTP/1.1 request needs one Host header. Send exactly one."), "malformed")
+        elif isinstance(cause, Malformed):
+            self._reject(cause, "malformed")
         else:
             self._reject(Malformed("This is not an HTTP/1.1 request."), "malformed")
 
@@ -396,6 +419,15 @@ class Connection(asyncio.Protocol):
     def _close_counted(self, reason: str) -> None:
         self._reaper.count_closed(reason)
         self.abort()
+
+
+def _decoded(path: bytes) -> str:
+    try:
+        return percent_decoded(path).decode("utf-8", "replace")
+    except ValueError:
+        raise Malformed(
+            "A percent sign of the path begins no escape. Send two hexadecimal digits after it, or %25 for the sign."
+        ) from None
 
 
 def _tls(connection: ssl.SSLObject | None) -> Mapping[str, Any] | None:

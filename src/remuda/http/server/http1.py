@@ -30,16 +30,19 @@ COPIED = 4 * 1024
 """Bytes of a body up to which it is copied, so that it leaves with the head in one buffer."""
 PART = 64 * 1024
 """Bytes of a body that are written at once."""
+TLS_PART = 16 * 1024
+"""The same within TLS, which copies them: one record."""
 _FAILED = NOSNIFF + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class FlowControl:
     """Flow control of a connection, in both directions."""
 
-    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
+    __slots__ = ("_transport", "_writable", "part", "read_paused", "write_paused")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+    def __init__(self, transport: asyncio.Transport, *, part: int = PART) -> None:
+        """Take the number of bytes of a body that are written at once."""
+        self._transport, self.part = transport, part
         self._writable = asyncio.Event()
         self.read_paused = self.write_paused = False
 
@@ -234,11 +237,11 @@ class RequestCycle:
     async def _write_in_parts(self, body: bytes, *, has_more: bool) -> None:
         before, _, after = self._framed(body, has_more=has_more)
         self.is_ending = not has_more
-        view = memoryview(body)
-        self._transport.writelines([before, view[:PART]])
-        for start in range(PART, len(view), PART):
+        view, part = memoryview(body), self._flow.part
+        self._transport.writelines([before, view[:part]])
+        for start in range(part, len(view), part):
             await self._wait_until_writable()
-            self._transport.write(view[start : start + PART])
+            self._transport.write(view[start : start + part])
         if after:
             self._transport.write(after)
         if not has_more:

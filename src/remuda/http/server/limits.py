@@ -1,7 +1,7 @@
 """Limits of connections, and the reaper that enforces them.
 
 A connection has a deadline whenever the server waits for the client: to send a head (408), of bounded size and number
-of headers (431); to continue a body (408); to read what is written to it; to send the next request. Time that the
+of headers (414, 431); to continue a body (408); to read what is written to it; to send the next request. Time that the
 application takes does not count. Deadlines are numbers, compared by one periodic sweep over all connections.
 """
 
@@ -55,6 +55,20 @@ class HeadTooLarge(RemudaError):  # noqa: N818  named like the other errors
 
     def __init__(self, limits: ConnectionLimits) -> None:
         super().__init__(f"The head has more than {limits.head_bytes} bytes or {limits.headers} headers. Send less.")
+
+
+PATH_BYTES = 4 * 1024
+"""Length of the longest path, encoded. Ours are shorter."""
+
+
+class PathTooLong(RemudaError):  # noqa: N818  same
+    """Raised when the path of a request is too long; shorten its parameters."""
+
+    code = "path_too_long"
+    status = 414
+
+    def __init__(self) -> None:
+        super().__init__(f"The path has more than {PATH_BYTES} bytes. Shorten its parameters.")
 
 
 class Progress:

@@ -23,6 +23,8 @@ _PROTOCOLS = ["http/1.1"]
 _SHUTDOWN_S = 2.0
 _ACCEPTED_AT_ONCE = 64
 _PAUSE_S = 1.0
+_RECEIVE_BYTES = 16 * 1024
+"""Largest amount that is read at once. TLS keeps buffers of that size as long as the connection is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ class TlsAcceptor:
         self._loop = asyncio.get_running_loop()
         self._resume: asyncio.TimerHandle | None = None
         listener.settimeout(0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)  # inherited by each connection
         self._loop.add_reader(listener, self._accept)
 
     def close(self) -> None:

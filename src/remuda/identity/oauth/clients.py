@@ -10,12 +10,11 @@ Redirect URIs are compared as strings. Only for a loopback address registered wi
 """
 
 import base64
-import binascii
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from urllib.parse import SplitResult, unquote_plus, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -32,6 +31,7 @@ from remuda.identity.tokens.jwt import MAX_TOKEN_BYTES, decode_unverified
 from remuda.identity.tokens.secrets import is_hash_of, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, OAuthError
+from remuda.kernel.percent_encoding import percent_decoded
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import each_once, find, find_by_index, seed
@@ -44,6 +44,7 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _MAX_LIFETIME = timedelta(minutes=5)
 _LEEWAY = timedelta(seconds=5)
 _MAX_ID_LENGTH = 255
+_MAX_BASIC_LENGTH = 16 * 1024
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _MIN_RSA_BITS = 2048
@@ -292,12 +293,23 @@ def _read_basic(authorization: str) -> OAuthClientCredentials | None:
     if scheme.lower() != "basic":
         return None
     try:
-        name, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        colon = ""
+        raw = base64.b64decode(encoded.strip(), validate=True) if len(encoded) <= _MAX_BASIC_LENGTH else b""
+        name, colon, secret = raw.partition(b":")
+        client_id, secret_text = _form_decoded(name), _form_decoded(secret)
+    except ValueError:
+        colon = b""
     if not colon:
         raise OAuthError("invalid_request", "the header Authorization is malformed: send Basic with id and secret")
-    return OAuthClientCredentials(client_id=unquote_plus(name), secret=Secret(unquote_plus(secret)), is_basic=True)
+    return OAuthClientCredentials(client_id=client_id, secret=Secret(secret_text), is_basic=True)
+
+
+def _form_decoded(text: bytes) -> str:
+    """Return an id or a secret, which OAuth 2 encodes as in a form. Some clients do not encode a percent sign."""
+    try:
+        decoded = percent_decoded(text.replace(b"+", b" "))
+    except ValueError:
+        decoded = text
+    return decoded.decode()
 
 
 def _invalid_client(credentials: OAuthClientCredentials) -> OAuthError:

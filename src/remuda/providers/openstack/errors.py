@@ -69,7 +69,8 @@ class NoIdentityService(Unavailable):
 
 def is_about_quota(status: int, kind: str, reason: str) -> bool:
     """Return whether a quota is used up, which each service says in another way."""
-    return kind == "OverQuota" or (status in {FORBIDDEN, TOO_LARGE} and "quota" in reason.lower())
+    text = reason.lower()  # a policy line about quotas names them, too
+    return kind == "OverQuota" or (status in {FORBIDDEN, TOO_LARGE} and "quota" in text and "policy" not in text)
 
 
 def reason_of(response: httpx2.Response) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from re import escape, sub
 
 import msgspec
 
-from remuda.kernel.errors import AlreadyExists, Inconsistent, NotFound
+from remuda.kernel.errors import AlreadyExists, Inconsistent, NotFound, Unavailable
 from remuda.providers.contract.common import Handle, InUse, NoCapacity, Rejected, WrongState
 from remuda.providers.contract.servers import CloudServer, CloudServerSpec, CloudServerState, CloudServerVersion
 from remuda.providers.openstack.catalogue import OpenStackFlavors
@@ -220,6 +220,8 @@ class OpenStackServers:
         port = await self.ports.record(session, project, Handle(handle.tenancy, found[0].metadata.get(PORT_KEY, "")))
         behind = [each for each in found if port is not None and each.id == port.device_id]
         losers = [each for each in found if each not in behind]
+        if any(each.status == "BUILD" for each in losers):
+            raise Unavailable(f"Two creates of the server {handle.name} are still under way: try again in a moment.")
         if len(behind) != 1 or any(each.status != "ERROR" for each in losers):
             raise Inconsistent("server", handle.name, part="server", found=len(found))
         for each in losers:  # of a create that was sent again, because its response was lost

@@ -15,6 +15,7 @@ import msgspec
 
 from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.catalogue import CloudExternalNetwork, CloudFlavor, CloudImage
+from remuda.providers.contract.common import InUse
 from remuda.providers.openstack.catalogue import OpenStackExternalNetworks, OpenStackFlavors
 from remuda.providers.openstack.client import CloudSession
 from remuda.providers.openstack.errors import ApiError, QuotaUsedUp
@@ -60,11 +61,22 @@ async def own_project_kept(access: TenancyAccess) -> AsyncIterator[None]:
         yield
     except BaseException:
         if not existed:
-            await remove_own_project(access)
+            await _delete_own_project(access)
         raise
 
 
 async def remove_own_project(access: TenancyAccess) -> None:
+    """Remove the region's own project, or raise InUse while it has images: Glance would keep them for ever."""
+    project = await access.find_project(OWN_PROJECT)
+    if project is None:
+        return
+    own = await access.own()
+    if await own.items("image", "/images", "images", dict[str, Any], owner=project.id, visibility="all", limit=1):
+        raise InUse("project", project.name)
+    await _delete_own_project(access)
+
+
+async def _delete_own_project(access: TenancyAccess) -> None:
     project = await access.find_project(OWN_PROJECT)
     if project is not None:
         await access.domain.delete("identity", f"/projects/{project.id}")

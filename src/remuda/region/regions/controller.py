@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
+from remuda.providers.contract.common import InUse
 from remuda.reconcile.controller import Controller
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import ControllerSettings, ReconcilePorts
@@ -56,7 +57,11 @@ class RegionController:
         left = requested + _ROUNDING + self.removal_delay - self.clock.now()
         if left > timedelta(0):
             return Requeue(left.total_seconds(), "Deprovisioning", "requests that began before may still be running")
-        await self.connector.release(region.name, region.spec)
+        try:
+            await self.connector.release(region.name, region.spec)
+        except InUse:
+            message = "its cloud still has images that were imported: delete them there"
+            return Requeue(RECHECK_S, "Deprovisioning", message)
         classes = (await self.store.list(FileStorageClass, labels={REGION: region.name})).items
         digest = await find(self.store, PollDigest, region.name)
         for each in (*classes, *(() if digest is None else (digest,))):

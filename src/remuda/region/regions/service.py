@@ -12,8 +12,7 @@ from remuda.access.checks import require_everywhere
 from remuda.access.principal import Context, Permission, Verb
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, Unavailable
-from remuda.region.catalogue.provider_registry import ProviderRegistry
+from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed
 from remuda.region.catalogue.seed import contents, region_id
 from remuda.region.kinds.regions import REGION, Region, RegionSpec
 from remuda.region.ports import AccountNames, RegionConnector
@@ -38,7 +37,6 @@ class Regions(ResourceService[Region, schema.PlatformRegionRead]):
 
     clock: Clock
     connector: RegionConnector
-    providers: ProviderRegistry
 
     def list(self, context: Context) -> Collection[Region, list[schema.PlatformRegionRead]]:
         self._authorize(context, "read")
@@ -85,19 +83,9 @@ class Regions(ResourceService[Region, schema.PlatformRegionRead]):
 
     async def check_deletion(self, found: Region) -> None:
         visible = [each for each in await contents(self.store, found.name) if each not in _HIDDEN]
-        if await self._has_images(found):
-            visible.append("images of organizations")
         if visible:
             name = found.metadata.labels[NAME]
             raise Forbidden(f"The region {name} still has {', '.join(visible)}: delete them first, or disable it.")
-
-    async def _has_images(self, region: Region) -> bool:
-        """Return whether the cloud has images of organizations; none, if it does not respond."""
-        try:
-            images = await self.providers.of_region(region).images()
-        except (Unavailable, Malformed):  # it is not there, or has no images
-            return False
-        return any(each.organization for each in images)
 
     async def _checked(
         self, region: str, spec: RegionSpec, names: AccountNames, before: RegionSpec | None
