@@ -20,7 +20,8 @@ OBJECTS_PER_REQUEST = 50
 """Number of objects or records that count as one request; the first ones are included in the request itself."""
 ITEM_BYTES = 1 << 10
 """Memory of an item of a page, before its size is known."""
-_MOST_ITEMS = 1_000
+_FEW_ITEMS = 32
+"""Items for which memory is taken before a list whose length is not known is read."""
 
 
 def page_slots() -> FairSlots:
@@ -41,14 +42,14 @@ def reader_key(principal: Principal) -> str:
 class Reading:
     """The read of many objects for one request. It takes turns with others, but has no quota and no share of memory."""
 
-    __slots__ = ("_charged", "_key", "_looked_at", "_slots")
+    __slots__ = ("_charged", "_examined", "_key", "_slots")
 
     def __init__(self, slots: FairSlots, key: str) -> None:
         self._slots, self._key = slots, key
-        self._looked_at = self._charged = 0
+        self._examined = self._charged = 0
 
     @asynccontextmanager
-    async def page(self, items: int = _MOST_ITEMS) -> AsyncIterator[None]:
+    async def page(self, items: int = _FEW_ITEMS) -> AsyncIterator[None]:
         """Wait for a slot, and keep it and memory for a page of so many items during the block.
 
         Raise OverLimit if the quota was used up meanwhile, and TooMuchBuffered or NoFreeBuffer.
@@ -69,8 +70,8 @@ class Reading:
 
     def count(self, objects: int) -> None:
         """Count objects or records that were read, whether or not they are returned."""
-        self._looked_at += objects
-        further = max(0, (self._looked_at - 1) // OBJECTS_PER_REQUEST) - self._charged
+        self._examined += objects
+        further = max(0, (self._examined - 1) // OBJECTS_PER_REQUEST) - self._charged
         if further:
             self._charged += further
             self._charge(further)

@@ -236,7 +236,7 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
 async def _everything(collection: Collection[Any, Any], cursors: Cursors, reading: Reading) -> Response:
     """Return a complete list: whole, or in parts if that could use much memory."""
     limit = _WHOLE if collection.visible is None else SLICE
-    async with reading.page(limit):
+    async with reading.page():
         first = await _page(collection, limit, None, reading, most_read=limit)
         headers = JSON, _version(first, cursors)
         if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
