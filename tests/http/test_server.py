@@ -3,6 +3,7 @@ import contextlib
 import json
 import socket
 
+import pytest
 from structlog.testing import capture_logs
 
 from remuda.http.proxies import ForwardingProxies
@@ -84,6 +85,44 @@ async def test_m27_a_percent_sign_that_begins_no_escape_never_reaches_the_applic
             assert status_of(answer) == 400
             assert "percent sign" in body_of(answer)["error_description"]
         assert one.cuts == {"malformed": 4}
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.2\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/0.9\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
+        b"GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://a@b/ HTTP/1.1\r\nHost: b\r\n\r\n",
+        b"GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://b?a HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+)
+async def test_m27_a_head_that_a_proxy_may_understand_otherwise_is_rejected(head: bytes) -> None:
+    async with serving() as one:
+        assert status_of(await one.exchange(head)) == 400
+        assert one.cuts == {"malformed": 1}
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET http://a:81/ HTTP/1.1\r\nHost: A:81\r\nConnection: close\r\n\r\n",
+        b"GET http://a/?b=http://c/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        b"GET /?b=http://c/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        b"GET http://a/ HTTP/1.0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+    ],
+)
+async def test_the_url_of_a_request_may_name_its_host(head: bytes) -> None:
+    async with serving() as one:
+        assert status_of(await one.exchange(head)) == 200
 
 
 async def test_too_many_headers_are_answered_431() -> None:

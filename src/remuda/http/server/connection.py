@@ -28,12 +28,11 @@ from remuda.http.server.limits import (
     Progress,
     ReapedConnection,
 )
+from remuda.http.server.request_head import check_head, decoded_path
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
-from remuda.kernel.percent_encoding import percent_decoded
 
 _NEVER = math.inf
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
-_CONTINUE = b"100-continue"
 _NO_LINGER = struct.pack("ii", 1, 0)
 _FEW_HEADERS = 20
 _HEADER_BYTES = 200
@@ -321,7 +320,7 @@ class Connection(asyncio.Protocol):
             "http_version": version,
             "method": self._parser.get_method().decode("ascii"),
             "scheme": "http",
-            "path": _decoded(path),
+            "path": decoded_path(path),
             "raw_path": path,
             "query_string": url.query or b"",
             "root_path": "",
@@ -342,14 +341,7 @@ class Connection(asyncio.Protocol):
 
     def _check_head(self, version: str) -> bool:
         """Check a complete head; return whether the client waits for `100 Continue`."""
-        hosts, expects_continue = 0, False
-        for name, value in self._headers:
-            if name == b"host":
-                hosts += 1
-            elif name == b"expect" and value.lower() == _CONTINUE:
-                expects_continue = True
-        if hosts != 1 and version != "1.0":
-            raise Malformed("An HTTP/1.1 request needs one Host header. Send exactly one.")
+        expects_continue = check_head(version, self._url, self._headers)
         if len(self._waiting) >= self._limits.pipelined:
             raise _TooFarAhead
         limit = self._limits.head_bytes
@@ -419,15 +411,6 @@ class Connection(asyncio.Protocol):
     def _close_counted(self, reason: str) -> None:
         self._reaper.count_closed(reason)
         self.abort()
-
-
-def _decoded(path: bytes) -> str:
-    try:
-        return percent_decoded(path).decode("utf-8", "replace")
-    except ValueError:
-        raise Malformed(
-            "A percent sign of the path begins no escape. Send two hexadecimal digits after it, or %25 for the sign."
-        ) from None
 
 
 def _tls(connection: ssl.SSLObject | None) -> Mapping[str, Any] | None:
