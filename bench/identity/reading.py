@@ -18,6 +18,7 @@ from bench.report import Measure, at_least, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.access.principal import Context
 from remuda.app import IDENTITY_PREFIX
+from remuda.http.page_reads import Reading, page_slots
 from remuda.http.schema import Wire
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.tenancy.rules import read_project
@@ -66,7 +67,10 @@ async def _projects(environment: Environment) -> Sequence[Wire]:
 
 async def _users(environment: Environment) -> Sequence[Wire]:
     principal = await environment.principal(environment.root)
-    return await environment.identity.services.users.list(Context(principal=principal, operation="bench"), _TENANT.id)
+    context = Context(principal=principal, operation="bench")
+    page = await environment.identity.services.users.list(context, _TENANT.id)
+    found: Sequence[Wire] = await page.read(Reading(page_slots(), ""))
+    return found
 
 
 def _asking(environment: Environment, path: str, times: int) -> Subject:

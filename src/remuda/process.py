@@ -34,6 +34,7 @@ from remuda.http.asgi import ASGIApp
 from remuda.http.buffer_shares import DEFAULT_BYTES, BufferShares
 from remuda.http.certificates import ClientAuthorities, RevocationMonitor, replace_lists
 from remuda.http.cors import Cors
+from remuda.http.page_reads import page_slots
 from remuda.http.proxies import ForwardingProxies
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.record_budget import DEFAULT_RECORD_BYTES, RecordBudget
@@ -52,6 +53,7 @@ from remuda.http.server.server import BoundSocket, HttpServer, ListenAddress, li
 from remuda.http.server.tls import ServerTls, TlsSettings, WatchedFiles
 from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.fair_slots import FairSlots
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import BackgroundTasks
@@ -157,6 +159,7 @@ class ProcessPorts:
     watch_slots: WatchSlots = field(default_factory=WatchSlots)
     """The slots of open watches, which all services share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
+    page_slots: FairSlots = field(default_factory=page_slots)
     """The slots of requests in progress, which all services share."""
     buffer_shares: BufferShares = field(default_factory=BufferShares)
     """The shares of the memory for requests and responses, which the server and all services share."""

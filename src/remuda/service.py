@@ -14,6 +14,7 @@ from remuda.http.authentication import Authenticator
 from remuda.http.buffer_shares import BufferShares
 from remuda.http.failures import AuthenticationFailures
 from remuda.http.idempotency import Idempotency
+from remuda.http.page_reads import page_slots
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.record_budget import RecordBudget
 from remuda.http.request_slots import RequestSlots
@@ -22,6 +23,7 @@ from remuda.http.watch import HEARTBEAT_S, WatchPorts
 from remuda.http.watch_slots import WatchSlots
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
+from remuda.kernel.fair_slots import FairSlots
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.operations.recovery import OperationRecovery
@@ -115,6 +117,8 @@ class ServicePorts:
     """The slots of open watches, which the services of a process share."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """The slots of requests in progress, which the services of a process share."""
+    page_slots: FairSlots = field(default_factory=page_slots)
+    """The slots of reads of many objects, which the services of a process share."""
     record_budget: RecordBudget | None = None
     """The budgets of records of all organizations, if the services of a process share them."""
     buffer_shares: BufferShares = field(default_factory=BufferShares)
@@ -179,6 +183,7 @@ def api_ports(
         watch=watches,
         records=ports.record_budget or RecordBudget(ports.clock),
         slots=ports.request_slots,
+        pages=ports.page_slots,
         buffers=ports.buffer_shares,
         owners=owners or {},
         settings=replace(ports.api, url=url.rstrip("/")),

@@ -15,6 +15,7 @@ from remuda.access.principal import AccessList, OrganizationAccess, Permission
 from remuda.http.asgi import Message
 from remuda.http.buffer_shares import SLICE_BYTES
 from remuda.http.list_cache import MAX_ITEMS, CachedList, ListCache, LongList
+from remuda.http.page_reads import Reading, page_slots
 from remuda.http.pagination import Cursors, PageTokens, access_digest, list_response
 from remuda.http.responses import Collection, EtagView, GuardedView, Response
 from remuda.http.schema import ListQuery
@@ -35,6 +36,11 @@ OTHERS = Cursors(AccessList(everywhere=frozenset({Permission("horses", "read")})
 
 def cache(**more: Any) -> ListCache:
     return ListCache(SeededRandomness(1), **more)
+
+
+def alone() -> Reading:
+    """Return a read without others beside it."""
+    return Reading(page_slots(), "")
 
 
 def kept(store: Any, *, visible: Callable[[Horse], bool] | None = None, **more: Any) -> Collection[Horse, Any]:
@@ -150,9 +156,9 @@ async def test_a_list_that_is_too_long_is_sent_in_parts_and_not_kept(tmp_path: P
     async with sample_store(tmp_path) as store:
         await fill(store, [f"h-{number:05}" for number in range(MAX_ITEMS)])
         collection = kept(store, view=EtagView(read, lambda one: one.spec))
-        assert isinstance(await lists.get(collection, access=""), CachedList)
+        assert isinstance(await lists.get(collection, access="", reading=alone()), CachedList)
         await fill(store, ["zorro"])
-        found = await lists.get(collection, access="")
+        found = await lists.get(collection, access="", reading=alone())
         assert isinstance(found, LongList)
         assert found.first is not None
         assert sum(map(len, found.first.items)) <= SLICE_BYTES
@@ -172,7 +178,7 @@ async def test_m27_the_rest_of_a_long_list_is_read_while_it_is_sent(tmp_path: Pa
     async with sample_store(tmp_path) as store:
         await fill(store, [f"h-{number:05}" for number in range(60)])
         collection = kept(store, view=EtagView(read_long, lambda one: one.spec))
-        found = await lists.get(collection, access="")
+        found = await lists.get(collection, access="", reading=alone())
         assert isinstance(found, LongList)
         assert found.first is None, "its first slice is large"
         answer = await listed(lists, collection)
@@ -184,11 +190,11 @@ async def test_m27_the_rest_of_a_long_list_is_read_while_it_is_sent(tmp_path: Pa
 async def test_no_more_is_kept_than_the_limit_in_bytes(tmp_path: Path) -> None:
     async with sample_store(tmp_path) as store:
         await fill(store, [f"h-{number:05}" for number in range(50)])
-        one = await cache().get(kept(store), access="")
+        one = await cache().get(kept(store), access="", reading=alone())
         assert isinstance(one, CachedList)
         lists = cache(limit_bytes=3 * one.weight)
         for number in range(10):
-            await lists.get(kept(store, selection=number), access="")
+            await lists.get(kept(store, selection=number), access="", reading=alone())
         assert len(lists) == 3
         small = cache(limit_bytes=one.weight - 1)
         assert await ids(await listed(small, kept(store))) == await ids(await listed(lists, kept(store)))
@@ -199,7 +205,7 @@ async def test_empty_lists_of_many_queries_count_too(tmp_path: Path) -> None:
     lists = cache(limit_bytes=1 << 20)
     async with sample_store(tmp_path) as store:
         for number in range(1_000):
-            await lists.get(kept(store).named(f"no-{number}"), access="")
+            await lists.get(kept(store).named(f"no-{number}"), access="", reading=alone())
         assert 100 < len(lists) < 1_000
         for number in range(100):
             await list_response(

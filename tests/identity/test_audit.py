@@ -1,5 +1,6 @@
 """Reading the audit: by organization and by system, the latest first, in pages, with filters."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
@@ -281,3 +282,59 @@ async def test_a_token_is_for_whom_it_was_given_to_and_for_those_records(audit: 
     ):
         assert (reply.status, '"continue"' in reply.json["error_description"]) == (400, True)
     assert numbers(await root.get("/api/v1/audit", {"continue": token})) == [1, 0]
+
+
+READERS = 60
+
+
+async def _fill(environment: AuditApi, count: int, *, organization: str = ORG) -> None:
+    """Store many records at once."""
+    record = audit_record(
+        component="identity",
+        actor=Actor(subject="ann"),
+        operation=AuditOperation(method="LOGIN", route="/oauth2/v2/login"),
+        resource=AuditTarget(type="users", id="u"),
+        status=200,
+        trace_id="0" * 32,
+        organization=organization,
+    )
+    await environment.store.append([record] * count)
+
+
+async def test_m27_pages_of_one_organization_are_read_two_at_a_time_and_those_of_another_do_not_wait_for_them(
+    audit: AuditApi,
+) -> None:
+    await _fill(audit, 300)
+    await _fill(audit, 300, organization=OTHER_ORG)
+    victim = member("victim@example.com", organization=OTHER_ORG, text="identity:organizations R")
+    readers = [asyncio.create_task(audit.ask(ADMINISTRATOR).get(AUDIT, query={"limit": "300"})) for _ in range(READERS)]
+    await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
+    reply = await audit.ask(victim).get(f"/api/v1/organizations/{OTHER_ORG}/audit", query={"limit": "300"})
+    assert (reply.status, len(reply.json)) == (200, 300)
+    done = sum(each.done() for each in readers)
+    assert done < READERS / 2
+    assert counted(audit).looked <= 300 * (done + 3), "two pages are read, and that of the other organization"
+    assert {each.status for each in await asyncio.gather(*readers)} == {200}
+
+
+async def test_m27_what_a_page_looks_at_counts_against_the_rate_limit(audit: AuditApi) -> None:
+    await _fill(audit, 1_000)
+
+    async def left(**query: str) -> int:
+        headers = (await audit.ask(ADMINISTRATOR).get(AUDIT, query=query)).headers
+        return int(headers["ratelimit"].partition("r=")[2].partition(";")[0])
+
+    before = await left(limit="1")
+    assert before - await left(limit="50") == 1
+    before = await left(limit="1")
+    assert before - await left(limit="1000", actor="nobody") == 20
+
+
+async def test_m27_a_page_is_not_read_without_memory_for_it(audit: AuditApi) -> None:
+    await _fill(audit, 300)
+    app: Any = audit.app
+    shares = app._app._ports.buffers
+    shares.take((), shares._limit - (1 << 20))
+    assert (await audit.ask(ADMINISTRATOR).get(AUDIT, query={"limit": "1000"})).status == 503
+    assert counted(audit).looked == 0
+    assert (await audit.ask(ADMINISTRATOR).get(AUDIT, query={"limit": "3"})).status == 200

@@ -144,6 +144,7 @@ def _common_ports(process: ProcessPorts, server: ServerConfig, metrics: ServiceM
         "closing": process.closing,
         "watch_slots": process.watch_slots,
         "request_slots": process.request_slots,
+        "page_slots": process.page_slots,
         "record_budget": process.record_budget,
         "buffer_shares": process.buffer_shares,
         "reporter": metrics.controllers,

@@ -23,7 +23,7 @@ from remuda.http.audit import Audit, Component, FindOwner
 from remuda.http.authentication import Authenticator, RequestCredentials, read_credentials
 from remuda.http.buffer_shares import UNCOUNTED, BufferShares
 from remuda.http.cors import Cors
-from remuda.http.dispatch import PathTrie, path_of, whole_path_of
+from remuda.http.dispatch import PathTrie, path_of
 from remuda.http.docs import DocsPages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE, NO_STORE
@@ -31,8 +31,9 @@ from remuda.http.failures import AuthenticationFailures, is_failed_authenticatio
 from remuda.http.idempotency import REPLAYED, Idempotency, key_owner
 from remuda.http.invocation import Invocation
 from remuda.http.list_cache import ListCache
+from remuda.http.lists import Lists
+from remuda.http.page_reads import PageRead, page_slots
 from remuda.http.pages import unknown_path
-from remuda.http.pagination import Cursors, PageTokens, list_response
 from remuda.http.proxies import CertificateProxies, ForwardingProxies
 from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.http.record_budget import RecordBudget
@@ -62,6 +63,7 @@ from remuda.kernel.errors import (
     ResponseNotStored,
     Unauthenticated,
 )
+from remuda.kernel.fair_slots import FairSlots
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.time_limits import TimeLimits
@@ -103,6 +105,7 @@ class ApiPorts:
     watch: WatchPorts
     records: RecordBudget
     slots: RequestSlots = field(default_factory=RequestSlots)
+    pages: FairSlots = field(default_factory=page_slots)
     buffers: BufferShares = field(default_factory=BufferShares)
     owners: Mapping[str, FindOwner] = field(default_factory=dict)
     """Functions that find the organization of an object for the audit, by the path parameter that names it."""
@@ -166,7 +169,7 @@ async def collection_response(
     context: Context,
     collection: Collection[Any, Any],
     ports: ApiPorts,
-    lists: ListCache,
+    lists: Lists,
     limits: TimeLimits,
 ) -> Response:
     """Return a collection as its query asks: a list, a page, or a stream of changes."""
@@ -189,25 +192,10 @@ async def collection_response(
             ports=ports.watch,
         )
     else:
-        response = await run_with_timeout(limits, _list(inbound, principal, collection, ports, lists))
+        response = await run_with_timeout(limits, lists.respond(inbound, principal, collection))
         if any(name == b"cache-control" for name, _ in response.headers):
             return response
     return response.with_headers(NO_STORE[0] if collection.has_secret else NO_CACHE)
-
-
-async def _list(
-    inbound: InboundRequest, principal: Principal, collection: Collection[Any, Any], ports: ApiPorts, lists: ListCache
-) -> Response:
-    tokens = PageTokens(ports.sealer, path=whole_path_of(inbound.scope), caller=principal.caller)
-    return await list_response(
-        collection,
-        inbound.query,
-        tokens,
-        Cursors(principal.access),
-        query_string=inbound.scope["query_string"].decode("latin-1"),
-        lists=lists,
-        if_none_match=inbound.headers.get(b"if-none-match"),
-    )
 
 
 _DEFECTS = 500
@@ -240,7 +228,14 @@ class Api:
         self._ports, self._settings = ports, ports.settings
         self._limits = TimeLimits(ports.settings.time_limit_s)
         self._body_limits = TimeLimits(ports.settings.body_timeout_s)
-        self._lists = ListCache(ports.randomness)
+        self._lists = Lists(
+            cache=ListCache(ports.randomness),
+            sealer=ports.sealer,
+            slots=ports.pages,
+            limiter=ports.limiter,
+            buffers=ports.buffers,
+            forwarding=ports.settings.forwarding,
+        )
         self._tree = PathTrie(
             (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
             for route in table.routes
@@ -457,6 +452,9 @@ class Api:
         if endpoint.is_genuine is not None:
             await self._admit(inbound, partial(endpoint.is_genuine, call))
         result = await run_with_timeout(self._limits, (invoke or endpoint.invoke)(call))
+        if isinstance(result, PageRead):
+            reading = self._lists.reading(inbound, context.principal)
+            result = await run_with_timeout(self._limits, result.read(reading))
         if isinstance(result, Collection):
             response = await collection_response(inbound, context, result, self._ports, self._lists, self._limits)
         else:

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from remuda.http.buffer_shares import SLICE_BYTES
+from remuda.http.page_reads import Reading
 from remuda.http.responses import Collection, StoredForm, body_of
 from remuda.kernel.clock import yield_to_loop
 from remuda.kernel.randomness import Randomness
@@ -132,7 +133,7 @@ class ListCache:
         return len(self._lists)
 
     async def get(
-        self, collection: Collection[Any, Any], *, access: str, query_length: int = 0
+        self, collection: Collection[Any, Any], *, access: str, reading: Reading, query_length: int = 0
     ) -> CachedList | LongList:
         """Return the list of a reader with this digest of permissions, as it is now.
 
@@ -148,7 +149,8 @@ class ListCache:
             async with lock:  # requests for one list at the same time read it once
                 if (found := self._current(key, collection)) is not None:
                     return found
-                read = await self._read(collection)
+                async with reading.page():
+                    read = await self._read(collection, reading)
                 if isinstance(read, CachedList):
                     read.query_length = query_length
                     self._keep(key, read)
@@ -179,13 +181,14 @@ class ListCache:
         found.mark = recent.mark
         return True
 
-    async def _read(self, collection: Collection[Any, Any]) -> CachedList | LongList:
+    async def _read(self, collection: Collection[Any, Any], reading: Reading) -> CachedList | LongList:
         found = CachedList(collection.store.recent_changes(collection.kind).mark, self._new_etag())
         first, after, read = LongList(found.mark.version, None), None, 0
         items = _ItemReader(collection)
         while True:
             page = await items.page(found, after)
             read, after = read + len(page.items), page.next
+            reading.count(len(page.items))
             if found.item_bytes <= SLICE_BYTES:
                 first = LongList(first.version, Page([*found.items], first.version, after))
             if found.is_too_large or (read >= _MAX_READ and after is not None):

@@ -24,6 +24,7 @@ from remuda.http.binding import query_pairs
 from remuda.http.buffer_shares import SLICE_BYTES
 from remuda.http.errors import NO_CACHE, NO_STORE
 from remuda.http.list_cache import CachedList, ListCache, LongList, array
+from remuda.http.page_reads import Reading, page_slots
 from remuda.http.responses import JSON, Collection, Header, Response, is_match, without_etag, without_etags
 from remuda.http.schema import ListQuery, PageQuery
 from remuda.kernel.clock import yield_to_loop
@@ -180,22 +181,26 @@ async def list_response(
     tokens: PageTokens,
     cursors: Cursors,
     *,
+    reading: Reading | None = None,
     query_string: str = "",
     lists: ListCache | None = None,
     if_none_match: bytes | None = None,
 ) -> Response:
     """Return the response with a page or the complete list, from the cache if there is one for it."""
+    reading = reading or Reading(page_slots(), "")
     if query.limit is None and query.continue_ is None:
         if lists is None or collection.selection is None:
-            return await _everything(collection, cursors)
-        found = await lists.get(collection, access=cursors.digest, query_length=len(query_string))
+            return await _everything(collection, cursors, reading)
+        found = await lists.get(collection, access=cursors.digest, query_length=len(query_string), reading=reading)
         if isinstance(found, CachedList):
             return _cached(found, cursors, if_none_match)
-        return _long(collection, found, cursors)
+        return _long(collection, found, cursors, reading)
     limit = query.limit or _WHOLE
     token = tokens.read(collection, query.continue_) if query.continue_ is not None else None
     try:
-        page = await _page(collection, limit, token)
+        async with reading.page(limit):
+            page = await _page(collection, limit, token, reading)
+            body = array(without_etags(collection.view, page.items))
     except Invalid as error:
         if token is not None and error.field == "continue":
             raise bad_token() from None
@@ -204,7 +209,7 @@ async def list_response(
     if page.next is not None:
         more = tokens.write(collection, page.next)
         headers += [(b"x-continue", more.encode()), (b"link", _link(tokens.path, query_string, limit, more))]
-    return Response(200, array(without_etags(collection.view, page.items)), tuple(headers))
+    return Response(200, body, tuple(headers))
 
 
 async def read_items(collection: Collection[Any, Any], *, limit: int, after: str | None = None) -> Page[bytes]:
@@ -228,13 +233,15 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
     return Page(items, found.version, found.next)
 
 
-async def _everything(collection: Collection[Any, Any], cursors: Cursors) -> Response:
+async def _everything(collection: Collection[Any, Any], cursors: Cursors, reading: Reading) -> Response:
     """Return a complete list: whole, or in parts if that could use much memory."""
-    first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    headers = JSON, _version(first, cursors)
-    if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
-        return Response(200, array(without_etags(collection.view, first.items)), headers)
-    return Response(200, _chunks(collection), headers)
+    limit = _WHOLE if collection.visible is None else SLICE
+    async with reading.page():
+        first = await _page(collection, limit, None, reading, most_read=limit)
+        headers = JSON, _version(first, cursors)
+        if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
+            return Response(200, array(without_etags(collection.view, first.items)), headers)
+    return Response(200, _chunks(collection, reading), headers)
 
 
 def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) -> Response:
@@ -246,17 +253,23 @@ def _cached(found: CachedList, cursors: Cursors, if_none_match: bytes | None) ->
     return Response(200, found.body, (JSON, *headers))
 
 
-def _long(collection: Collection[Any, Any], found: LongList, cursors: Cursors) -> Response:
+def _long(collection: Collection[Any, Any], found: LongList, cursors: Cursors, reading: Reading) -> Response:
     """Return a list in parts that is too long for the cache."""
     cursor = b"x-resource-version", cursors.write(found.version).encode()
     cache_control = NO_STORE[0] if collection.has_secret else NO_CACHE
-    return Response(200, _chunks(collection, found.first), (JSON, cursor, cache_control))
+    return Response(200, _chunks(collection, reading, found.first), (JSON, cursor, cache_control))
 
 
-async def _chunks(collection: Collection[Any, Any], first: Page[bytes] | None = None) -> AsyncIterator[bytes]:
+async def _chunks(
+    collection: Collection[Any, Any], reading: Reading, first: Page[bytes] | None = None
+) -> AsyncIterator[bytes]:
     """Yield an array in parts; each is read after the previous one was sent. `first` is without ETags."""
     opening, slices = b"[", SliceReader(collection, most=_STREAMED, slice_bytes=SLICE_BYTES)
-    view, page = (collection.view, await slices.read()) if first is None else (bytes, first)
+    if first is None:
+        async with reading.slice():
+            view, page = collection.view, await slices.read()
+    else:
+        view, page = bytes, first
     del first
     while True:
         for batch in batches(view, page.items, _PART_BYTES):
@@ -266,7 +279,8 @@ async def _chunks(collection: Collection[Any, Any], first: Page[bytes] | None = 
         if page.next is None:
             break
         await yield_to_loop()
-        page = await slices.read(page.next)
+        async with reading.slice():
+            page = await slices.read(page.next)
     yield b"]" if opening == b"," else b"[]"
 
 
@@ -303,18 +317,23 @@ def batches(view: View[Any], items: Sequence[bytes], size: int) -> Iterator[list
         yield [without_etag(view, each) for each in items[start:]]
 
 
-async def _page(collection: Collection[Any, Any], limit: int, after: str | None) -> Page[bytes]:
-    if collection.visible is None:
-        return await read_items(collection, limit=limit, after=after)
+async def _page(
+    collection: Collection[Any, Any], limit: int, after: str | None, reading: Reading, *, most_read: int | None = None
+) -> Page[bytes]:
+    """Return a page of the version at which its read began: shorter if objects are large or few of them visible."""
     items: list[bytes] = []
-    read = 0
+    read = size = 0
+    enough = limit if collection.visible is None else (limit + 1) // 2
+    most_read, version = most_read or _READS_PER_ITEM * limit, ""
     while True:
-        count = min(limit - len(items), SLICE, _READS_PER_ITEM * limit - read)
+        count = min(limit - len(items), SLICE, most_read - read)
         page = await read_items(collection, limit=count, after=after)
+        reading.count(len(page.items) if page.next is None else count)
         items += page.items
-        read, after = read + count, page.next
-        if page.next is None or 2 * len(items) >= limit or read >= _READS_PER_ITEM * limit:
-            return Page(items, page.version, page.next)
+        size += sum(map(len, page.items))
+        read, after, version = read + count, page.next, version or page.version
+        if after is None or len(items) >= enough or read >= most_read or size > _WHOLE_BYTES:
+            return Page(items, version, after)
         await yield_to_loop()
 
 

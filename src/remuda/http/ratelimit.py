@@ -21,6 +21,8 @@ _NETWORK_BITS = 64
 SITE_BITS = 48
 """Length of the prefix that a site usually has: 65,536 networks of one client each."""
 _NETWORKS = 4096
+HEADERS = frozenset({b"ratelimit-policy", b"ratelimit"})
+"""Names of the headers that every response to a caller has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,14 @@ class RateLimiter:
         self._forget(now)
         return self._headers(after - now)
 
+    def charge(self, who: str, requests: int) -> tuple[Header, ...]:
+        """Count requests of a caller that are done already, even beyond its quota, and return the response headers."""
+        now = self._clock.monotonic()
+        after = max(self._empty_at.pop(who, now), now) + requests * self._cost_s
+        self._empty_at[who] = after
+        self._forget(now)
+        return self._headers(after - now)
+
     def _check(self, before: float, now: float, requests: int) -> float:
         """Return when a bucket is empty after more requests, or raise OverLimit if they do not fit."""
         after = before + requests * self._cost_s
@@ -92,7 +102,7 @@ class RateLimiter:
         return empty_at - now <= self._window_s * (1 + 1e-9)
 
     def _headers(self, used_s: float) -> tuple[Header, ...]:
-        remaining = int((self._window_s - used_s) / self._cost_s + 1e-6)
+        remaining = max(0, int((self._window_s - used_s) / self._cost_s + 1e-6))
         return self._policy, (b"ratelimit", self._left % (remaining, math.ceil(used_s)))
 
     def _forget(self, now: float) -> None:

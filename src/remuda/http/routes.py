@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, TypeVar, get_origin
 import msgspec
 
 from remuda.access.principal import Context, Permission, Principal
+from remuda.http.page_reads import PageRead
 from remuda.http.responses import Collection, EtagView, OtherResponse, Rendered, Viewed
 from remuda.http.schema import ListQuery, Nothing, PageQuery, Parameters
 from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
@@ -69,7 +70,14 @@ class OtherResponseType:
 Handler = Callable[
     [ServiceT, Call[PathT, QueryT, BodyT]],
     Coroutine[
-        Any, Any, ResponseT | Rendered[ResponseT] | Viewed[ResponseT] | OtherResponse[Any] | Collection[Any, ResponseT]
+        Any,
+        Any,
+        ResponseT
+        | Rendered[ResponseT]
+        | Viewed[ResponseT]
+        | OtherResponse[Any]
+        | Collection[Any, ResponseT]
+        | PageRead[ResponseT],
     ],
 ]
 """A function that takes the service and the call."""

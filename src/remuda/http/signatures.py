@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from remuda.access.principal import Context
+from remuda.http.page_reads import PageRead
 from remuda.http.responses import Collection, HtmlPage, OtherResponse, Redirect, Rendered, Viewed
 from remuda.http.schema import NamedListQuery, NameQuery
 from remuda.store.objects import Resource
@@ -184,7 +185,7 @@ def _is_response(returned: Any, response: Any, other: Any, *, has_view: bool) ->
         return True
     if _is_stored(returned):
         return has_view
-    if origin in {Collection, Rendered, Viewed}:
+    if origin in {Collection, PageRead, Rendered, Viewed}:
         return _accepts(response, arguments[-1])
     if origin is OtherResponse:
         return other is not None and _accepts(other, arguments[0])

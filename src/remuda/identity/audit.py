@@ -27,6 +27,8 @@ from remuda.http.audit import (
     Component,
     subject_of_organization,
 )
+from remuda.http.list_cache import array
+from remuda.http.page_reads import PageRead, Reading
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Rendered
 from remuda.http.routes import AnyRoute, Route
@@ -132,35 +134,43 @@ class AuditLog:
 
     async def of_organization(
         self, context: Context, organization: str, query: AuditQuery
-    ) -> Rendered[list[EntryRead]]:
+    ) -> PageRead[list[EntryRead]]:
         require_in_organization(context.principal, READ, organization)
-        return await self._page(context, subject_of_organization(organization), query)
+        return self._page(context, subject_of_organization(organization), query)
 
-    async def of_system(self, context: Context, query: SystemAuditQuery) -> Rendered[list[EntryRead]]:
+    async def of_system(self, context: Context, query: SystemAuditQuery) -> PageRead[list[EntryRead]]:
         require_everywhere(context.principal, READ)
-        return await self._page(context, subject_of_organization(query.organization), query)
+        return self._page(context, subject_of_organization(query.organization), query)
 
-    async def _page(self, context: Context, subject: str, query: AuditQuery) -> Rendered[list[EntryRead]]:
+    def _page(self, context: Context, subject: str, query: AuditQuery) -> PageRead[list[EntryRead]]:
         tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
-        position = None if query.continue_ is None else tokens.read_position(query.continue_)
-        entries, position = await self._scan(subject, query, position)
-        next_token = None if position is None else tokens.write_position(position)
-        return Rendered(msgspec.json.encode(entries), headers=page_headers(query, next_token))
+        before = None if query.continue_ is None else tokens.read_position(query.continue_)
 
-    async def _scan(self, subject: str, query: AuditQuery, position: int | None) -> tuple[list[EntryRead], int | None]:
-        """Return the matching records before a position, and the position to continue from, if there are more."""
+        async def read(reading: Reading) -> Rendered[list[EntryRead]]:
+            async with reading.page(query.limit or _DEFAULT_LIMIT):
+                records, position = await self._scan(subject, query, before, reading)
+                next_token = None if position is None else tokens.write_position(position)
+                return Rendered(array(records), headers=page_headers(query, next_token))
+
+        return PageRead(read)
+
+    async def _scan(
+        self, subject: str, query: AuditQuery, position: int | None, reading: Reading
+    ) -> tuple[list[bytes], int | None]:
+        """Return the matching records before a position, as JSON, and where to continue, if there are more."""
         limit = query.limit or _DEFAULT_LIMIT
-        found: list[EntryRead] = []
+        found: list[bytes] = []
         remaining = _SCAN_FACTOR * limit
         page_size = min(limit, _SLICE)
         while True:
             page = await self.log.read_back(STREAM, subject, before=position, limit=min(page_size, remaining))
+            reading.count(len(page.entries))
             for entry in page.entries:
                 if is_too_old(entry, query):
                     return found, None
                 read = read_entry(entry)
                 if matches(read, query):
-                    found.append(read)
+                    found.append(msgspec.json.encode(read))  # the decoded record takes ten times as much
                 if len(found) == limit:
                     is_last = page.next is None and entry is page.entries[-1]
                     return found, None if is_last else entry.position

@@ -5,7 +5,7 @@ after the instance was deleted, with the same permission, for as long as it is k
 in the instance's own timeline, as its controller observed them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -37,6 +37,8 @@ from remuda.compute.instances.server_lookup import is_in_scope
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.names import permission
 from remuda.compute.ports import RegionClient
+from remuda.http.list_cache import array
+from remuda.http.page_reads import PageRead, Reading
 from remuda.http.pagination import PageTokens, page_headers
 from remuda.http.responses import Collection, Rendered
 from remuda.http.schema import PageQuery
@@ -78,20 +80,27 @@ class History:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_view", OperationView(self.operations.sagas))
 
-    async def list_timeline(self, context: Context, instance: str, query: PageQuery) -> Rendered[list[EventRead]]:
+    async def list_timeline(self, context: Context, instance: str, query: PageQuery) -> PageRead[list[EventRead]]:
         """Return a page of the events of an instance and of earlier ones with its id, the latest first."""
         found = await self._known(context, instance)
         subject = _subject(instance)
         tokens = PageTokens(self.sealer, path=f"{TIMELINE}/{subject}", caller=context.principal.caller)
         before = None if query.continue_ is None else tokens.read_position(query.continue_)
-        newer, rejected = await self._newer(subject, before, found)
         limit = query.limit or _DEFAULT_LIMIT
-        entries = await self._read(subject, before, rejected, limit + 1)
-        shown, older = entries[:limit], entries[limit] if len(entries) > limit else None
-        names = await self._image_names(context, found, images_in(shown))
-        events = list(read_entries(shown, newer=newer, older=older, images=names))
-        continue_token = None if older is None else tokens.write_position(shown[-1].position)
-        return Rendered(msgspec.json.encode(events), headers=page_headers(query, continue_token))
+
+        async def read(reading: Reading) -> Rendered[list[EventRead]]:
+            async with reading.page(limit):
+                newer, rejected = await self._newer(subject, before, found, reading)
+                entries = await self._read(subject, before, rejected, limit + 1, reading)
+                images = images_in(entries[:limit])
+            names = await self._image_names(context, found, images)  # without a slot: another service may be slow
+            async with reading.page(limit):
+                shown, older = entries[:limit], entries[limit] if len(entries) > limit else None
+                body = array(await _rendered(read_entries(shown, newer=newer, older=older, images=names)))
+            continue_token = None if older is None else tokens.write_position(shown[-1].position)
+            return Rendered(body, headers=page_headers(query, continue_token))
+
+        return PageRead(read)
 
     async def list_operations(self, context: Context, instance: str) -> Collection[Operation, list[OperationRead]]:
         await self._known(context, instance)
@@ -151,7 +160,7 @@ class History:
         return tombstone
 
     async def _newer(
-        self, subject: str, before: int | None, found: ComputeInstance | Tombstone
+        self, subject: str, before: int | None, found: ComputeInstance | Tombstone, reading: Reading
     ) -> tuple[str, set[str]]:
         """Return the uid in the first entry after a cursor, and the operations that were rejected soon after it.
 
@@ -161,13 +170,17 @@ class History:
         if before is None:
             return present, set()
         page = await self.log.read(TIMELINE, subject, after=before - 1, limit=_SOON_AFTER)
+        reading.count(len(page.entries))
         return next(filter(None, map(incarnation_of, page.entries)), present), set(rejected_operations(page.entries))
 
-    async def _read(self, subject: str, before: int | None, rejected: set[str], limit: int) -> Sequence[Entry]:
+    async def _read(
+        self, subject: str, before: int | None, rejected: set[str], limit: int, reading: Reading
+    ) -> Sequence[Entry]:
         """Return up to `limit` entries before a cursor, the latest first, without those of rejected operations."""
         entries: list[Entry] = []
         while True:
             page = await self.log.read_back(TIMELINE, subject, before=before, limit=min(limit - len(entries), _SLICE))
+            reading.count(len(page.entries))
             entries += without_rejected(page.entries, rejected)
             if page.next is None or len(entries) == limit:
                 return entries
@@ -198,6 +211,16 @@ class History:
             return [each for each in servers if is_in_scope(instance, each)], network
         except Unavailable:
             return None, None
+
+
+async def _rendered(events: Iterator[EventRead]) -> Sequence[bytes]:
+    """Return events as JSON; each is decoded only when it is rendered."""
+    rendered: list[bytes] = []
+    for number, event in enumerate(events, start=1):
+        rendered.append(msgspec.json.encode(event))
+        if number % _SLICE == 0:
+            await yield_to_loop()
+    return rendered
 
 
 def _subject(instance: str) -> str:

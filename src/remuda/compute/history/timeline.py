@@ -10,6 +10,7 @@ that has the name.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -367,10 +368,9 @@ def read_entries(
     `images` maps ids of images to their names, as far as they are known.
     """
     named = images or {}
-    decoded = [_decode(each.data) for each in entries]
-    before = [*decoded[1:], _EventData() if older is None else _decode(older.data)]
     incarnation = newer
-    for entry, now, last in zip(entries, decoded, before, strict=True):
+    decoded = (_EventData() if each is None else _decode(each.data) for each in [*entries, older])
+    for entry, (now, last) in zip(entries, pairwise(decoded), strict=True):
         incarnation = now.uid or incarnation
         facts = _facts(entry.data)
         yield EventRead(

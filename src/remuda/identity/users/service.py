@@ -10,12 +10,14 @@ permission to grant each of them, as for a change of the group itself. To leave 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from remuda.access.checks import require_in_organization
 from remuda.access.principal import Context, Principal, Verb, requester_of
+from remuda.http.page_reads import PageRead, Reading
 from remuda.http.pagination import SLICE
 from remuda.identity.consent import is_agreed
 from remuda.identity.kinds.tenancy import Organization
@@ -124,13 +126,21 @@ class Users:
     results: UserResults
     references: OrganizationReferences
 
-    async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
+    async def list(self, context: Context, organization: str) -> PageRead[list[UserRead]]:
         """Return the users of an organization, by subject. A membership without its user is skipped."""
         require_in_organization(context.principal, permission(USERS, "read"), organization)
         await self.store.get(Organization, organization)
+        return PageRead(partial(self._list, organization))
+
+    async def _list(self, organization: str, reading: Reading) -> Sequence[UserRead]:
+        async with reading.page():
+            return await self._users(organization, reading)
+
+    async def _users(self, organization: str, reading: Reading) -> Sequence[UserRead]:
         groups = await _groups_by_member(self.store, organization, lambda spec: spec.user_ids)
         found = []
         memberships = await self.store.list(OrganizationUser, labels={ORGANIZATION: organization})
+        reading.count(len(memberships.items))
         for number, membership in enumerate(memberships.items):
             if number % SLICE == SLICE - 1:
                 await yield_to_loop()
@@ -214,7 +224,7 @@ class Accounts:
     results: UserResults
     references: OrganizationReferences
 
-    async def list(self, context: Context, organization: str) -> Sequence[AccountRead]:
+    async def list(self, context: Context, organization: str) -> PageRead[list[AccountRead]]:
         """Return the service accounts of an organization. One of them without the permission gets itself."""
         try:
             require_in_organization(context.principal, permission(ACCOUNTS, "read"), organization)
@@ -222,11 +232,20 @@ class Accounts:
             own = await self._own(context.principal, organization)
             if own is None:
                 raise
-            return [rules.read_account(own, await self._groups_of(own))]
+            return PageRead(partial(self._list_own, own))
         await self.store.get(Organization, organization)
-        groups = await _groups_by_member(self.store, organization, lambda spec: spec.service_account_ids)
-        accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
-        return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_deleting]
+        return PageRead(partial(self._list, organization))
+
+    async def _list_own(self, own: ServiceAccount, reading: Reading) -> Sequence[AccountRead]:
+        async with reading.page(1):
+            return [rules.read_account(own, await self._groups_of(own))]
+
+    async def _list(self, organization: str, reading: Reading) -> Sequence[AccountRead]:
+        async with reading.page():
+            groups = await _groups_by_member(self.store, organization, lambda spec: spec.service_account_ids)
+            accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
+            reading.count(len(accounts))
+            return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_deleting]
 
     async def create(self, context: Context, organization: str, body: AccountWrite) -> AccountRead:
         """Create a service account, named after the request, and return its token this once."""
