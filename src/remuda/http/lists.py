@@ -82,4 +82,4 @@ class _RequestReading(Reading):
     @property
     def _is_limited(self) -> bool:
         """Whether the caller has a quota. A service has none for this: it reads for the system, or for many callers."""
-        return bool(self._inbound.counted_as) and self._principal.type != "system"
+        return self._inbound.caller is not None and self._principal.type != "system"
