@@ -67,7 +67,7 @@ def test_m24_a_region_is_added_checked_disabled_and_removed_by_commands(admin: T
     assert "trial" in admin("region", "list")
     assert "Disabled  " in admin("region", "disable", "trial")
     assert "Disabled      yes" in admin("region", "show", "trial")
-    refused = admin.refused("network", "create", "late", "--region", "trial")
+    refused = admin.refused("network", "create", "late", "--region", "trial", "--project", "default")
     assert refused.startswith("The region trial is disabled, so nothing new can be created in it")
     assert "yes" not in admin("region", "enable", "trial")
     assert admin("region", "remove", "trial", "--yes", "--wait") == "The region trial was deleted.\n"

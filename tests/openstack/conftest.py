@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.openstack.cloud import Cloud, described
 from tests.openstack.plane.plane import Plane
 from tests.openstack.plane.programs import InstallError
+from tests.openstack.regions import domain_of_its_own
 
 RUNNING = os.environ.get("REMUDA_OPENSTACK")
 """Directory of a plane that `python -m tests.openstack.plane up` keeps running, for quick repetitions by hand."""
@@ -34,3 +36,10 @@ def own_plane(plane: Plane) -> Plane:
     if RUNNING:
         pytest.skip("another process keeps this plane running")
     return plane
+
+
+@pytest.fixture(scope="module")
+def cloud(plane: Plane) -> Iterator[Cloud]:
+    """A region with a domain of its own."""
+    with domain_of_its_own(plane) as domain:
+        yield described(domain)

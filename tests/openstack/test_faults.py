@@ -19,15 +19,13 @@ from remuda.providers.contract.common import Handle, InUse
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import CloudServer, CloudServerSpec
-from remuda.providers.openstack.client import CloudAddress
 from remuda.providers.openstack.provider import open_cloud
 from remuda.providers.openstack.tenancies import project_name
 from tests.kit.providers.candidates import through_calls
 from tests.kit.providers.conformance import network_spec, port_spec
-from tests.openstack.fault_proxy import LATE_S, FaultProxy, faulty
+from tests.openstack.cloud import Cloud, MemoryCredentials
+from tests.openstack.fault_proxy import LATE_S, faulty
 from tests.openstack.plane.api import Session
-from tests.openstack.plane.configuration import REGION
-from tests.openstack.test_conformance import Cloud, MemoryCredentials, cloud  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.openstack
 
@@ -154,7 +152,7 @@ NONE = dict.fromkeys(ONE, 0)
 async def run_seed(given: Cloud, seed: int) -> None:
     async with faulty(seed) as proxy:
         opened = open_cloud(
-            replace(given.settings, address=address_of(given, proxy)),
+            replace(given.settings, address=given.behind(proxy.url)),
             MemoryCredentials(),
             clock=SystemClock(),
             randomness=SystemRandomness(),
@@ -171,12 +169,7 @@ async def run_seed(given: Cloud, seed: int) -> None:
             await opened.close()
 
 
-def address_of(given: Cloud, proxy: FaultProxy) -> CloudAddress:
-    configuration = given.plane.configuration
-    return CloudAddress(auth_url=f"{proxy.url}/{configuration.ports['keystone']}/v3", region=REGION)
-
-
-def test_m23_each_server_is_created_once_on_a_cloud_that_fails(cloud: Cloud) -> None:  # noqa: F811  the fixture
+def test_m23_each_server_is_created_once_on_a_cloud_that_fails(cloud: Cloud) -> None:
     async def run_all() -> None:
         slots = asyncio.Semaphore(AT_ONCE)
 

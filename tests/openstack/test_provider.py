@@ -26,19 +26,11 @@ from tests.kit.providers.conformance import (
     network_spec,
     new_image,
 )
+from tests.openstack.cloud import PATIENT, Cloud, MemoryCredentials, described, remove_everything
 from tests.openstack.fault_proxy import FaultProxy, faulty
 from tests.openstack.plane.api import Session
 from tests.openstack.plane.configuration import POLICIES
 from tests.openstack.regions import domain_of_its_own
-from tests.openstack.test_conformance import (  # noqa: F401  a fixture
-    PATIENT,
-    Cloud,
-    MemoryCredentials,
-    cloud,
-    described,
-    remove_everything,
-)
-from tests.openstack.test_faults import address_of
 
 pytestmark = pytest.mark.openstack
 
@@ -64,7 +56,7 @@ def run(given: Cloud, scenario: Scenario, settings: OpenStackSettings | None = N
         async with faulty(0) as proxy:
             proxy.is_faulty = False
             credentials = MemoryCredentials()
-            chosen = replace(settings or given.settings, address=address_of(given, proxy))
+            chosen = replace(settings or given.settings, address=given.behind(proxy.url))
             region = open_cloud(chosen, credentials, clock=SystemClock(), randomness=SystemRandomness())
             provider = through_calls(region.provider, SystemClock(), SystemRandomness(), PATIENT)
             bench = Bench(
@@ -97,7 +89,7 @@ def identities_of(given: Cloud, tenancy: str = TENANCY) -> list[str]:
     return [each["id"] for kind in found for each in kind]
 
 
-def test_m23_a_named_host_is_asked_for_and_used(cloud: Cloud) -> None:  # noqa: F811  the fixture
+def test_m23_a_named_host_is_asked_for_and_used(cloud: Cloud) -> None:
     settings = replace(cloud.settings, checks_hosts=True)
     gpu = flavor(cloud, "g1.large")
 
@@ -118,7 +110,7 @@ def test_m23_a_named_host_is_asked_for_and_used(cloud: Cloud) -> None:  # noqa: 
     run(cloud, scenario, settings)
 
 
-def test_m23_a_network_is_on_the_vlan_that_was_assigned(cloud: Cloud) -> None:  # noqa: F811
+def test_m23_a_network_is_on_the_vlan_that_was_assigned(cloud: Cloud) -> None:
     async def scenario(opened: Opened) -> None:
         networks = opened.bench.provider.networks
         assert networks is not None
@@ -143,7 +135,7 @@ def flavor_without_host(given: Cloud) -> Iterator[str]:
         admin.request("DELETE", "nova", f"/flavors/{created}")
 
 
-def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud: Cloud) -> None:  # noqa: F811
+def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud: Cloud) -> None:
     async def scenario(opened: Opened) -> None:
         provider = opened.bench.provider
         assert provider.servers is not None
@@ -157,7 +149,7 @@ def test_m23_a_flavor_that_no_host_has_capacity_for_is_named_with_its_size(cloud
         run(cloud, scenario)
 
 
-def test_m23_without_its_policy_line_a_capability_is_off_and_the_others_work(cloud: Cloud) -> None:  # noqa: F811
+def test_m23_without_its_policy_line_a_capability_is_off_and_the_others_work(cloud: Cloud) -> None:
     path = cloud.plane.configuration.path("nova", "policy.yaml")
 
     async def scenario(opened: Opened) -> None:
@@ -174,7 +166,7 @@ def test_m23_without_its_policy_line_a_capability_is_off_and_the_others_work(clo
     run(cloud, scenario)
 
 
-def test_m23_two_objects_of_one_name_are_reported_and_both_removed(cloud: Cloud) -> None:  # noqa: F811
+def test_m23_two_objects_of_one_name_are_reported_and_both_removed(cloud: Cloud) -> None:
     async def scenario(opened: Opened) -> None:
         networks = opened.bench.provider.networks
         assert networks is not None
@@ -194,7 +186,7 @@ def test_m23_two_objects_of_one_name_are_reported_and_both_removed(cloud: Cloud)
     run(cloud, scenario)
 
 
-def test_m23_a_tenancy_whose_creation_stopped_can_be_continued_and_removed(cloud: Cloud) -> None:  # noqa: F811
+def test_m23_a_tenancy_whose_creation_stopped_can_be_continued_and_removed(cloud: Cloud) -> None:
     """A project without roles; and a user whose credential was never stored."""
 
     def begin() -> None:
@@ -226,7 +218,7 @@ def test_m23_a_tenancy_whose_creation_stopped_can_be_continued_and_removed(cloud
     run(cloud, scenario)
 
 
-def test_m24_a_scan_costs_the_same_however_many_servers_there_are(cloud: Cloud) -> None:  # noqa: F811
+def test_m24_a_scan_costs_the_same_however_many_servers_there_are(cloud: Cloud) -> None:
     async def scenario(opened: Opened) -> None:
         provider = opened.bench.provider
         assert provider.tenancies
@@ -264,7 +256,7 @@ def test_m24_a_scan_costs_the_same_however_many_servers_there_are(cloud: Cloud) 
     run(cloud, scenario)
 
 
-def test_m23_an_image_of_another_region_of_the_cloud_is_none_of_ours(cloud: Cloud) -> None:  # noqa: F811
+def test_m23_an_image_of_another_region_of_the_cloud_is_none_of_ours(cloud: Cloud) -> None:
     """Both are visible to all projects of the cloud, whose regions have a domain each."""
 
     async def scenario(opened: Opened) -> None:

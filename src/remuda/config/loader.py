@@ -29,7 +29,8 @@ _ALL = "remuda config show lists all settings."
 _OF_TESTS = frozenset(
     f"{_PREFIX}{name}"
     for name in (
-        *("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED", "OPENSTACK", "SKIP_OPENSTACK"),
+        *("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED"),
+        *("OPENSTACK", "OPENSTACK_SEED", "OPENSTACK_SEEDS", "SKIP_OPENSTACK"),
         *("WRITE_ALLOWANCE", "WRITE_FORMATS", "WRITE_GOLDEN"),
     )
 )

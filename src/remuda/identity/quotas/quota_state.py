@@ -57,8 +57,6 @@ def _amount(kind: str, committed: int, reserved: int) -> Amount:
 
 
 def _merged(one: Amounts, other: Amounts, merge: Callable[[Amount, Amount], Amount]) -> Amounts:
-    if not other:
-        return one
     first, second = ({amount.kind: amount for amount in amounts} for amounts in (one, other))
     merged = [
         merge(first.get(kind) or Amount(kind=kind), second.get(kind) or Amount(kind=kind))
