@@ -111,10 +111,10 @@ def test_an_instance_with_a_certificate_authority_says_why_it_has_no_key(user: T
 
 def test_stopping_a_stopped_instance_is_no_error(user: Terminal) -> None:
     make(user, "idle", "--wait")
-    for _ in range(2):
-        assert user("instance", "stop", "idle", "--wait") == "The instance idle is stopped.\n"
-    for _ in range(2):
-        assert user("instance", "start", "idle", "--wait") == "The instance idle is running.\n"
+    assert user("instance", "stop", "idle", "--wait") == "The instance idle is stopped.\n"
+    assert user("instance", "stop", "idle", "--wait") == "The instance idle is already stopped.\n"
+    assert user("instance", "start", "idle", "--wait") == "The instance idle is running.\n"
+    assert user("instance", "start", "idle", "--wait") == "The instance idle is already running.\n"
 
 
 def test_a_key_is_not_written_over_anything_else(user: Terminal, tmp_path: Path) -> None:

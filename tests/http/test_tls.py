@@ -295,7 +295,7 @@ def test_m27_what_tls_holds_for_clients_that_do_not_read_counts_and_only_for_the
     run: Callable[[Scenario], None],
 ) -> None:
     async def scenario(folder: Path) -> None:
-        buffers = BufferShares(400 * 1024)
+        buffers = BufferShares(3_200 * 1024)  # of which an address has 200 KiB without credentials
         sent = request("/long")
         async with serving(tls=ServerTls(server_files(folder)), buffers=buffers) as one:
             async with contextlib.AsyncExitStack() as clients:
