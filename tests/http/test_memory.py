@@ -4,7 +4,6 @@ The sample API runs in a process of its own, with a small share, and its residen
 """
 
 import contextlib
-import os
 import resource
 import socket
 import time
@@ -96,7 +95,7 @@ def exchange(process: SampleProcess, sent: bytes, *, is_tls: bool = False) -> by
 
 def descriptors(process: SampleProcess) -> int:
     """Return the number of its open files and sockets. Its metrics may be a second old."""
-    return len(os.listdir(f"/proc/{process.process.pid}/fd"))
+    return len(list(Path(f"/proc/{process.process.pid}/fd").iterdir()))
 
 
 def behave(process: SampleProcess, sent: bytes, *, is_tls: bool = False) -> int:

@@ -11,6 +11,7 @@ from remuda.access.principal import Principal
 from remuda.http.audit import Actor, AuditOperation, AuditTarget, audit_record
 from remuda.http.routes import AnyRoute, Call, Route
 from remuda.http.schema import Parameters
+from remuda.http.shares import Holder
 from remuda.identity import audit as api
 from remuda.identity.audit import AuditLog
 from remuda.kernel.errors import Invalid
@@ -333,8 +334,10 @@ async def test_m27_what_a_page_looks_at_counts_against_the_rate_limit(audit: Aud
 async def test_m27_a_page_is_not_read_without_memory_for_it(audit: AuditApi) -> None:
     await _fill(audit, 300)
     app: Any = audit.app
-    shares = app._app._ports.buffers
-    shares.take((), shares._limit - (1 << 20))
+    shares, other = app._app._ports.buffers.callers, 1 << 20
+    for number in range(shares._limit // other - 1):
+        shares.take((Holder("organization", f"other {number}"),), other)
+    shares.take((Holder("organization", "another"),), other // 2)
     assert (await audit.ask(ADMINISTRATOR).get(AUDIT, query={"limit": "1000"})).status == 503
     assert counted(audit).looked == 0
     assert (await audit.ask(ADMINISTRATOR).get(AUDIT, query={"limit": "3"})).status == 200
