@@ -175,7 +175,7 @@ class Paging(Flawed):
     async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
         place = self.places.get(selection.get("after"), Place(0, 0))
         page = await self.sound.list(kind, **selection)
-        if selection.get("labels"):
+        if selection.get("labels") or selection.get("any_of"):
             return page
         page = await self.turned(kind, page, place)
         if page.next is not None:
